@@ -33,22 +33,23 @@
 struct mt_kernel;
 
 enum mt_kev_type {
-	MT_KEV_FORK = 1,    /* a new process: pid/tid the child, parent_pid/parent_tid who forked */
-	MT_KEV_EXEC,        /* pid has a new image; path is its file, exec_flags says how it is made */
-	MT_KEV_EXIT,        /* the last thread of pid has ended; exit_status as of wait(2) */
-	MT_KEV_THREAD_EXIT, /* thread tid of pid has ended (also sent for the last one, before EXIT) */
-	MT_KEV_MAPPING,     /* an executable file mapping */
-	MT_KEV_LOST,        /* `lost` records of a ring did not fit and are gone */
+	MT_KEV_FORK = 1, /* a new process: pid/tid the child, parent_pid/parent_tid who forked */
+	MT_KEV_EXEC,	 /* pid has a new image; path is its file, exec_flags says how it is made */
+	MT_KEV_EXIT,	 /* the last thread of pid has ended; exit_status as of wait(2) */
+	MT_KEV_THREAD_EXIT, /* thread tid of pid has ended (also sent for the last one, before EXIT)
+			     */
+	MT_KEV_MAPPING,	    /* an executable file mapping */
+	MT_KEV_LOST,	    /* `lost` records of a ring did not fit and are gone */
 };
 
 /* What a new image is like, as far as the kernel saw it at exec. */
 enum {
-	MT_EXEC_KNOWN = 1 << 0,      /* the other bits are meaningful */
+	MT_EXEC_KNOWN = 1 << 0,	     /* the other bits are meaningful */
 	MT_EXEC_SECURE = 1 << 1,     /* AT_SECURE: set-id or file capabilities */
 	MT_EXEC_NO_INTERP = 1 << 2,  /* no program interpreter was mapped: static */
 	MT_EXEC_FOREIGN = 1 << 3,    /* ELF class or machine is not the sidecar's */
 	MT_EXEC_NO_PRELOAD = 1 << 4, /* the new environment holds no LD_PRELOAD that names us */
-	MT_EXEC_VFORK = 1 << 5,      /* FORK: the child shares its parent's memory until it execs */
+	MT_EXEC_VFORK = 1 << 5,	     /* FORK: the child shares its parent's memory until it execs */
 };
 
 struct mt_kev {
@@ -73,8 +74,8 @@ struct mt_kev {
 };
 
 enum mt_kernel_level {
-	MT_KERNEL_AUTO,  /* the best that works */
-	MT_KERNEL_FULL,  /* eBPF process events and mappings, or an error */
+	MT_KERNEL_AUTO,	 /* the best that works */
+	MT_KERNEL_FULL,	 /* eBPF process events and mappings, or an error */
 	MT_KERNEL_BASIC, /* no eBPF: perf only */
 	MT_KERNEL_OFF,
 };
@@ -86,14 +87,15 @@ struct mt_kernel_options {
 	const char *force_exec_maps;
 	const char *force_later_maps;
 	const char *preload_name; /* what MT_EXEC_NO_PRELOAD looks for in LD_PRELOAD's value */
-	size_t ring_bytes;        /* of the eBPF ring; 0: default */
+	size_t ring_bytes;	  /* of the eBPF ring; 0: default */
 };
 
 struct mt_kernel_report {
-	const char *process;    /* "tp_btf", "raw_tp", "tracepoint", "perf", "none" */
-	const char *exec_maps;  /* "vma_iter", "perf", "none" */
+	const char *process;	/* "tp_btf", "raw_tp", "tracepoint", "perf", "none" */
+	const char *exec_maps;	/* "vma_iter", "perf", "none" */
 	const char *later_maps; /* "fentry", "perf", "none" */
-	/* One line for the user when something is missing: what, why, what to do. Empty: nothing. */
+	/* One line for the user when something is missing: what, why, what to do. Empty: nothing.
+	 */
 	char missing[256];
 };
 

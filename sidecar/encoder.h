@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Batches -> frames made in parallel -> written in the order of submission.
+ *
+ *   merge --submit--> [bounded queue] --> N workers (serialise, compress)
+ *                                             |  done, by sequence number
+ *                                         the writer: whoever holds the next number writes it
+ *
+ * At most `in_flight` batches exist; mt_encoder_take() waits for an empty one, which is the
+ * back-pressure that reaches the merge and, through full chunks, the program. After a write error
+ * (disk full, file size limit, dead pipe) batches are taken and counted as lost, so that the
+ * program goes on.
+ *
+ * Threads: take, submit and flush by one thread (the merge); stop by the owner after it.
+ */
+#ifndef MT_SIDECAR_ENCODER_H
+#define MT_SIDECAR_ENCODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sidecar/batch.h"
+
+struct mt_encoder;
+struct mt_artifact_writer;
+
+struct mt_encoder_options {
+	unsigned workers;	 /* at least 1 */
+	unsigned in_flight;	 /* batches that exist at most; at least 2 */
+	int level;		 /* zstd level */
+	uint64_t max_file_bytes; /* --max-file-size; 0: no limit */
+};
+
+struct mt_encoder_stats {
+	uint64_t events_written;
+	uint64_t events_lost; /* submitted after, or in, the write that failed */
+	uint64_t frames;
+	uint64_t bytes_raw; /* of msgpack */
+	uint64_t bytes_written;
+	int error; /* 0, or the errno of the first failed write; EFBIG: max_file_bytes reached */
+};
+
+/* Starts the workers. The writer stays the caller's and must outlive the encoder. */
+int mt_encoder_new(const struct mt_encoder_options *options, struct mt_artifact_writer *writer,
+		   struct mt_encoder **ret_encoder);
+
+/* An empty batch; waits until there is one. NULL only when out of memory for the first. */
+struct mt_batch *mt_encoder_take(struct mt_encoder *encoder);
+
+/* Passes a batch on, also an empty one (which makes no frame). */
+void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch);
+
+/* How far it is, now; exact after mt_encoder_stop(). */
+void mt_encoder_stats(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats);
+
+/* Writes all that was submitted, ends the workers. With no event at all writes one empty frame. */
+void mt_encoder_stop(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats);
+
+/* After stop. NULL is accepted. */
+void mt_encoder_free(struct mt_encoder *encoder);
+
+#endif
