@@ -1,1 +1,21 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
+noinst_LTLIBRARIES += libmtcommon.la
+libmtcommon_la_CFLAGS = $(AM_CFLAGS) $(MT_WARN_COMMON_CFLAGS) $(ZSTD_CFLAGS) $(MSGPACK_CFLAGS)
+libmtcommon_la_LIBADD = $(ZSTD_LIBS) $(MSGPACK_LIBS)
+libmtcommon_la_SOURCES = common/event.h
+# The artifact: its frames, and files of them.
+libmtcommon_la_SOURCES += \
+	common/artifact_reader.c common/artifact_reader.h \
+	common/artifact_source.c common/artifact_source.h \
+	common/artifact_writer.c common/artifact_writer.h \
+	common/buf.c common/buf.h \
+	common/crc32.c common/crc32.h \
+	common/diag.c common/diag.h \
+	common/event_json.c common/event_json.h \
+	common/format.h \
+	common/frame_dec.c common/frame_dec.h \
+	common/frame_enc.c common/frame_enc.h \
+	common/meta_builder.c common/meta_builder.h \
+	common/meta_value.c common/meta_value.h \
+	common/msgpack_cursor.c common/msgpack_cursor.h \
+	common/utf8.c common/utf8.h

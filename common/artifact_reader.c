@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "common/artifact_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "common/artifact_source.h"
+#include "common/buf.h"
+#include "common/format.h"
+#include "common/frame_dec.h"
+
+enum {
+	/* Frames of our writers fit in one piece; larger ones are streamed. */
+	CONTENT_ROOM = 8 << 20,
+	INPUT_PIECE = 1 << 20,
+	WHOLE_INPUT = 8 << 20,
+};
+
+enum state {
+	BETWEEN,  /* at the head of a frame, or at the end of the file */
+	IN_FRAME, /* a data frame is being decompressed */
+	FAILED,	  /* next() gave an error; only skip_damaged() leads out */
+	AT_END,
+};
+
+struct meta_frame {
+	uint8_t *inside;
+	size_t len;
+	struct mt_meta_value map;
+};
+
+struct mt_artifact_reader {
+	struct mt_artifact_source src;
+	ZSTD_DCtx *dctx;
+	struct mt_frame_dec *dec;
+	enum state state;
+	uint64_t at; /* BETWEEN: the next frame */
+	struct mt_frame_extent frame;
+	uint64_t input_at;     /* next byte to decompress */
+	bool input_done;       /* the frame's content is complete, or the file is at its end */
+	struct mt_buf content; /* decompressed, from content_at on not yet decoded */
+	size_t content_at;
+	uint64_t in_frame; /* events of the frame that were given */
+	struct mt_artifact_totals totals;
+	struct mt_diag diag;
+	struct meta_frame *meta;
+	size_t meta_n;
+	size_t meta_bytes;
+	uint64_t meta_seen; /* metadata before this offset has been taken */
+};
+
+static int fail(struct mt_artifact_reader *r, int err, const char *what)
+{
+	uint64_t frame = r->totals.frames - (r->state == IN_FRAME);
+
+	r->state = FAILED;
+	if (err == -EBADMSG)
+		mt_diag_set(&r->diag, MT_DIAG_DAMAGED, frame, r->frame.start, "%s", what);
+	else
+		mt_diag_set(&r->diag, MT_DIAG_SYSTEM, frame, r->frame.start, "%s: %s", what,
+			    strerror(-err));
+	return err;
+}
+
+static void note_cut(struct mt_artifact_reader *r, const char *why)
+{
+	uint64_t frame = r->totals.frames - (r->state == IN_FRAME);
+
+	mt_diag_set(&r->diag, MT_DIAG_CUT, frame, r->frame.start, "%s", why);
+	r->state = AT_END;
+}
+
+/* Keeps the map in a skippable frame if it is ours. 0 or negative errno of reading. */
+static int take_meta(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
+{
+	uint64_t inside_len = e->end - e->start - MT_SKIPPABLE_HEAD;
+	struct meta_frame m = { 0 }, *grown;
+	const uint8_t *p;
+	size_t len;
+	int ret;
+
+	if (e->start < r->meta_seen)
+		return 0;
+	r->meta_seen = e->end;
+	r->totals.skippable++;
+	if (e->magic != MT_META_MAGIC)
+		return 0;
+	if (inside_len > MT_META_HEAD + MT_META_BYTES_MAX ||
+	    inside_len + sizeof(m) + r->meta_bytes > MT_META_TOTAL_MAX) {
+		r->totals.dropped_metadata++;
+		return 0;
+	}
+	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD, (size_t)inside_len, &p,
+				      &len);
+	if (ret)
+		return ret;
+	/* Lookups go into this copy: the window moves on. */
+	m.len = len;
+	m.inside = malloc(len ? len : 1);
+	grown = realloc(r->meta, (r->meta_n + 1) * sizeof(*grown));
+	if (grown)
+		r->meta = grown;
+	if (!m.inside || !grown) {
+		free(m.inside);
+		return -ENOMEM;
+	}
+	if (len)
+		memcpy(m.inside, p, len);
+	ret = mt_meta_parse(m.inside, len, &m.map);
+	if (ret) {
+		r->totals.bad_metadata += ret == -EBADMSG;
+		free(m.inside);
+		return 0;
+	}
+	r->totals.metadata++;
+	r->meta_bytes += len + sizeof(m);
+	r->meta[r->meta_n++] = m;
+	return 0;
+}
+
+static int begin_data_frame(struct mt_artifact_reader *r)
+{
+	size_t zret = ZSTD_DCtx_reset(r->dctx, ZSTD_reset_session_only);
+
+	if (ZSTD_isError(zret))
+		return fail(r, -ENOMEM, "zstd");
+	r->state = IN_FRAME;
+	r->totals.frames++;
+	r->input_at = r->frame.start;
+	r->input_done = false;
+	r->content.len = 0;
+	r->content_at = 0;
+	r->in_frame = 0;
+	return 0;
+}
+
+/* At the head of a frame: takes metadata, enters a data frame, or ends. */
+static int next_frame(struct mt_artifact_reader *r)
+{
+	const char *why = "";
+	uint64_t other = r->at;
+	int ret;
+
+	ret = mt_artifact_source_frame(&r->src, r->at, &r->frame, &why);
+	if (ret == 0) {
+		r->state = AT_END;
+		if (!r->totals.frames && !r->totals.skippable)
+			note_cut(r, "the file is empty");
+		return 0;
+	}
+	if (ret < 0) {
+		r->frame = (struct mt_frame_extent){ .start = r->at, .end = r->at };
+		return fail(r, ret, ret == -EBADMSG ? why : "reading failed");
+	}
+	if (r->frame.cut) {
+		ret = mt_artifact_source_find_frame(&r->src, &other);
+		if (ret < 0)
+			return fail(r, ret, "reading failed");
+		if (ret) {
+			r->frame.end = other;
+			return fail(r, -EBADMSG, "a length in the frame is damaged");
+		}
+	}
+	r->at = r->frame.end;
+	if (!mt_frame_is_skippable(&r->frame))
+		return begin_data_frame(r);
+	if (r->frame.cut) {
+		note_cut(r, "the file ends inside a skippable frame");
+		return 0;
+	}
+	ret = take_meta(r, &r->frame);
+	return ret ? fail(r, ret, "reading metadata failed") : 0;
+}
+
+/* Makes room behind the content that is not yet decoded. */
+static int content_room(struct mt_artifact_reader *r)
+{
+	size_t left = r->content.len - r->content_at;
+	size_t want = CONTENT_ROOM;
+
+	if (left && r->content_at)
+		memmove(r->content.data, r->content.data + r->content_at, left);
+	r->content.len = left;
+	r->content_at = 0;
+	/* One event fills it: only then more is needed, up to the longest event there may be. */
+	if (left >= CONTENT_ROOM / 2)
+		want = MT_EVENT_BYTES_MAX + MT_ZSTD_BLOCK_MAX;
+	return want > left ? mt_buf_reserve(&r->content, want - left) : 0;
+}
+
+/* Decompresses until the room is full or the frame's bytes are all used. */
+static int fill_content(struct mt_artifact_reader *r)
+{
+	ZSTD_outBuffer out;
+	int ret;
+
+	ret = content_room(r);
+	if (ret)
+		return fail(r, ret, "room for a frame");
+	out = (ZSTD_outBuffer){ r->content.data, r->content.cap, r->content.len };
+	while (!r->input_done && out.pos < out.size) {
+		uint64_t left = r->frame.end - r->input_at;
+		ZSTD_inBuffer in = { 0 };
+		const uint8_t *p;
+		size_t before = out.pos, zret;
+
+		/* A frame that is there as a whole, zstd decompresses without a window of its own.
+		 */
+		ret = mt_artifact_source_peek(&r->src, r->input_at,
+					      left <= WHOLE_INPUT ? (size_t)left : INPUT_PIECE, &p,
+					      &in.size);
+		if (ret)
+			return fail(r, ret, "reading failed");
+		in.src = p;
+		zret = ZSTD_decompressStream(r->dctx, &out, &in);
+		if (ZSTD_isError(zret))
+			return fail(r, -EBADMSG, ZSTD_getErrorName(zret));
+		r->input_at += in.pos;
+		r->input_done = zret == 0 || (!in.pos && out.pos == before);
+		/* Our reading of the headers and zstd's own have to agree. */
+		if (r->input_done && !r->frame.cut && (zret || r->input_at != r->frame.end))
+			return fail(r, -EBADMSG, "the frame's blocks do not fill it");
+	}
+	r->content.len = out.pos;
+	return 0;
+}
+
+/* All of the frame that can be had is decompressed and decoded. */
+static int end_frame(struct mt_artifact_reader *r)
+{
+	if (r->frame.cut) {
+		note_cut(r, "the file ends inside the frame");
+		return 0;
+	}
+	r->state = BETWEEN;
+	return 0;
+}
+
+/* Decodes what is there; more is decompressed when it ends inside an event. */
+static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_decoded)
+{
+	int ret;
+
+	ret = mt_frame_dec_run(r->dec, r->content.data + r->content_at,
+			       r->content.len - r->content_at, ret_decoded);
+	if (ret == -EBADMSG)
+		return fail(r, ret, ret_decoded->why);
+	if (ret == -EAGAIN && r->input_done && !r->frame.cut)
+		return fail(r, -EBADMSG, "the frame's content ends inside an event");
+	if (ret && ret != -EAGAIN)
+		return fail(r, ret, "decoding");
+	r->content_at += ret_decoded->consumed;
+	r->totals.events += ret_decoded->n;
+	if (ret_decoded->unknown && !r->totals.unknown)
+		memcpy(r->totals.unknown_name, ret_decoded->unknown_name,
+		       sizeof(r->totals.unknown_name));
+	r->totals.unknown += ret_decoded->unknown;
+	/* Only where nothing came of what is there, more is needed at once. */
+	if (ret == -EAGAIN && !ret_decoded->n)
+		return r->input_done ? end_frame(r) : fill_content(r);
+	return 0;
+}
+
+static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch *ret)
+{
+	struct mt_decoded decoded = { 0 };
+	int err;
+
+	if (r->content_at == r->content.len)
+		return r->input_done ? end_frame(r) : fill_content(r);
+	err = decode_some(r, &decoded);
+	ret->events = decoded.events;
+	ret->n = err ? 0 : decoded.n;
+	ret->frame = r->totals.frames - 1;
+	ret->in_frame = r->in_frame;
+	ret->offset = r->frame.start;
+	r->in_frame += decoded.n + decoded.unknown;
+	return err;
+}
+
+int mt_artifact_reader_next(struct mt_artifact_reader *r, struct mt_artifact_batch *ret)
+{
+	int err = 0;
+
+	*ret = (struct mt_artifact_batch){ 0 };
+	if (r->state == FAILED)
+		return r->diag.kind == MT_DIAG_DAMAGED ? -EBADMSG : -EIO;
+	while (!err && !ret->n && r->state != AT_END)
+		err = r->state == BETWEEN ? next_frame(r) : step_in_frame(r, ret);
+	return err ? err : ret->n > 0;
+}
+
+bool mt_artifact_reader_skip_damaged(struct mt_artifact_reader *r)
+{
+	uint64_t next = r->frame.start;
+
+	if (r->state != FAILED || r->diag.kind != MT_DIAG_DAMAGED)
+		return false;
+	/* Where the headers held, the next frame is where they say; else it is searched. */
+	if (r->frame.end > r->frame.start)
+		next = r->frame.end;
+	else if (mt_artifact_source_find_frame(&r->src, &next) != 1)
+		return false;
+	/* A data frame that was not entered keeps its number all the same. */
+	if (r->diag.frame == r->totals.frames && r->frame.magic == MT_ZSTD_MAGIC)
+		r->totals.frames++;
+	r->at = next;
+	r->state = BETWEEN;
+	r->diag = (struct mt_diag){ 0 };
+	return true;
+}
+
+int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
+{
+	struct mt_frame_extent e;
+	const char *why;
+	uint64_t at = 0;
+	int ret, err;
+
+	for (;;) {
+		ret = mt_artifact_source_frame(&r->src, at, &e, &why);
+		if (ret == 1 && !e.cut) {
+			if (mt_frame_is_skippable(&e) && (err = take_meta(r, &e)) != 0)
+				return err;
+			at = e.end;
+		} else if (ret == 1 || ret == -EBADMSG) {
+			/* The last metadata says how the run ended: look behind damage too. */
+			ret = mt_artifact_source_find_frame(&r->src, &at);
+		}
+		if (ret <= 0)
+			return ret;
+	}
+}
+
+bool mt_artifact_reader_meta(const struct mt_artifact_reader *r, const char *name, size_t nth,
+			     struct mt_meta_value *ret_map)
+{
+	for (size_t i = 0; i < r->meta_n; i++) {
+		const char *have = NULL;
+		size_t len = 0;
+
+		if (name && (!mt_meta_get_text(&r->meta[i].map, "frame", &have, &len) ||
+			     len != strlen(name) || memcmp(have, name, len)))
+			continue;
+		if (!nth--) {
+			*ret_map = r->meta[i].map;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool mt_artifact_reader_closed(const struct mt_artifact_reader *r)
+{
+	const char *name;
+	size_t len;
+
+	return r->meta_n && mt_meta_get_text(&r->meta[r->meta_n - 1].map, "frame", &name, &len) &&
+	       len == strlen(MT_META_CLOSED) && !memcmp(name, MT_META_CLOSED, len);
+}
+
+const struct mt_diag *mt_artifact_reader_diag(const struct mt_artifact_reader *r)
+{
+	return &r->diag;
+}
+
+const struct mt_artifact_totals *mt_artifact_reader_totals(const struct mt_artifact_reader *r)
+{
+	return &r->totals;
+}
+
+/* A file that does not begin with a frame is something else altogether. */
+static int check_head(struct mt_artifact_reader *r, struct mt_diag *diag)
+{
+	int ret = mt_artifact_source_begins(&r->src);
+
+	if (ret < 0) {
+		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "reading failed: %s", strerror(-ret));
+		return ret;
+	}
+	if (!ret && r->src.size) {
+		mt_diag_set(diag, MT_DIAG_NOT_OURS, 0, 0,
+			    "not a memtrack artifact: it does not begin with a zstd frame");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret_reader, struct mt_diag *diag)
+{
+	struct mt_artifact_reader *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (diag)
+		*diag = (struct mt_diag){ 0 };
+	if (!r) {
+		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "out of memory");
+		return -ENOMEM;
+	}
+	ret = mt_artifact_source_open(&r->src, fd);
+	if (ret) {
+		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "cannot be read: %s", strerror(-ret));
+		goto fail;
+	}
+	r->totals.size = r->src.size;
+	r->dec = mt_frame_dec_new();
+	r->dctx = ZSTD_createDCtx();
+	if (!r->dec || !r->dctx ||
+	    ZSTD_isError(
+		    ZSTD_DCtx_setParameter(r->dctx, ZSTD_d_windowLogMax, MT_FRAME_WINDOW_LOG))) {
+		ret = -ENOMEM;
+		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "out of memory");
+		goto fail;
+	}
+	ret = check_head(r, diag);
+	if (ret)
+		goto fail;
+	*ret_reader = r;
+	return 0;
+fail:
+	mt_artifact_reader_close(r);
+	return ret;
+}
+
+int mt_artifact_reader_open(const char *path, struct mt_artifact_reader **ret_reader,
+			    struct mt_diag *diag)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		int err = errno;
+
+		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "cannot be opened: %s", strerror(err));
+		return -err;
+	}
+	return mt_artifact_reader_open_fd(fd, ret_reader, diag);
+}
+
+void mt_artifact_reader_close(struct mt_artifact_reader *r)
+{
+	if (!r)
+		return;
+	mt_artifact_source_close(&r->src);
+	ZSTD_freeDCtx(r->dctx);
+	mt_frame_dec_free(r->dec);
+	mt_buf_fini(&r->content);
+	for (size_t i = 0; i < r->meta_n; i++)
+		free(r->meta[i].inside);
+	free(r->meta);
+	free(r);
+}
