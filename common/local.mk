@@ -19,3 +19,9 @@ libmtcommon_la_SOURCES += \
 	common/meta_value.c common/meta_value.h \
 	common/msgpack_cursor.c common/msgpack_cursor.h \
 	common/utf8.c common/utf8.h
+# The shared memory and the clock.
+libmtcommon_la_SOURCES += \
+	common/atomic.h common/chunk.h common/control.h \
+	common/chunk_consumer.c common/chunk_consumer.h \
+	common/clock.c common/clock.h \
+	common/shm.c common/shm.h
