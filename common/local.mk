@@ -18,6 +18,7 @@ libmtcommon_la_SOURCES += \
 	common/meta_builder.c common/meta_builder.h \
 	common/meta_value.c common/meta_value.h \
 	common/msgpack_cursor.c common/msgpack_cursor.h \
+	common/run_meta.h \
 	common/utf8.c common/utf8.h
 # The shared memory and the clock.
 libmtcommon_la_SOURCES += \

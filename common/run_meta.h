@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The keys of the metadata maps that the sidecar writes (meta_builder.h) and memtrack reads
+ * (meta_value.h): who writes a key and who reads it meet here. Every key may be absent; readers
+ * then say "not known", never 0. Readers pass over keys that they do not know (`stat --json`
+ * prints them all).
+ *
+ * "open", the first frame of the file:
+ *
+ *   version       text   of memtrack
+ *   command       array of text
+ *   cwd           text
+ *   host, kernel, machine   text, as of uname(2)
+ *   start_ns      uint   CLOCK_MONOTONIC
+ *   start_unix_ns uint   CLOCK_REALTIME at the same moment
+ *   root_pid      int
+ *   recorder_pid  int    of the sidecar, in its own PID namespace
+ *   options       map    name -> text, uint or bool
+ *   clock         text   "tsc", "cntvct" or "clock_gettime"
+ *   order         text   "fast" or "strict"
+ *   sources       map    process, exec_maps, later_maps: text, names of struct mt_kernel_report;
+ *                        missing: text, the line for the user; absent when nothing is
+ *
+ * "closed", the last frame of a finished file. Lists that are too long for one frame go on in
+ * further "closed" frames before the last one: readers join `processes` and `untracked` of all.
+ *
+ *   end_ns        uint
+ *   exit_status   uint   of the command; absent when a signal killed it
+ *   exit_signal   uint   absent when it exited
+ *   events        uint   written
+ *   losses        map    cause -> uint, only causes that occurred; empty: nothing was lost
+ *   order_stats   map    name -> uint: late, parked, unknown_frees, live_allocs, inherited_ends,
+ *                        split_reallocs, dropped_begins, unchecked, corrupt_streams,
+ *                        untranslated_tids
+ *   tracked       uint   images that registered
+ *   untracked     array of maps pid int, path text, reason text; nil: not known
+ *   alive         array of int: processes that lived on when recording ended
+ *   processes     array of maps: pid, parent_pid int; images, events uint; exit_status or
+ *                        exit_signal uint; losses map
+ *
+ * "anomalies", any number of frames:
+ *
+ *   counts        map    reason -> uint, all that were flagged
+ *   listed        array of maps frame uint (data frames counted from 0), index uint (in the
+ *                        frame), reason text; the first MT_ANOMALIES_LISTED
+ */
+#ifndef MT_COMMON_RUN_META_H
+#define MT_COMMON_RUN_META_H
+
+#define MT_KEY_VERSION	     "version"
+#define MT_KEY_COMMAND	     "command"
+#define MT_KEY_CWD	     "cwd"
+#define MT_KEY_HOST	     "host"
+#define MT_KEY_KERNEL	     "kernel"
+#define MT_KEY_MACHINE	     "machine"
+#define MT_KEY_START_NS	     "start_ns"
+#define MT_KEY_START_UNIX_NS "start_unix_ns"
+#define MT_KEY_ROOT_PID	     "root_pid"
+#define MT_KEY_RECORDER_PID  "recorder_pid"
+#define MT_KEY_OPTIONS	     "options"
+#define MT_KEY_CLOCK	     "clock"
+#define MT_KEY_ORDER	     "order"
+#define MT_KEY_SOURCES	     "sources"
+#define MT_KEY_PROCESS	     "process"
+#define MT_KEY_EXEC_MAPS     "exec_maps"
+#define MT_KEY_LATER_MAPS    "later_maps"
+#define MT_KEY_MISSING	     "missing"
+
+#define MT_KEY_END_NS	   "end_ns"
+#define MT_KEY_EXIT_STATUS "exit_status"
+#define MT_KEY_EXIT_SIGNAL "exit_signal"
+#define MT_KEY_EVENTS	   "events"
+#define MT_KEY_LOSSES	   "losses"
+#define MT_KEY_ORDER_STATS "order_stats"
+#define MT_KEY_TRACKED	   "tracked"
+#define MT_KEY_UNTRACKED   "untracked"
+#define MT_KEY_ALIVE	   "alive"
+#define MT_KEY_PROCESSES   "processes"
+#define MT_KEY_PID	   "pid"
+#define MT_KEY_PARENT_PID  "parent_pid"
+#define MT_KEY_PATH	   "path"
+#define MT_KEY_REASON	   "reason"
+#define MT_KEY_IMAGES	   "images"
+
+#define MT_KEY_COUNTS "counts"
+#define MT_KEY_LISTED "listed"
+#define MT_KEY_FRAME  "frame"
+#define MT_KEY_INDEX  "index"
+
+/* Why an event was flagged: struct mt_order_anomaly's reason. */
+enum mt_anomaly_reason {
+	MT_ANOMALY_UNKNOWN_FREE = 0, /* free of a block that is not known */
+	MT_ANOMALY_LIVE_ALLOC,	     /* allocation over a live block */
+	MT_ANOMALY_REASONS
+};
+
+/* Their names in the file. */
+#define MT_ANOMALY_NAMES                     \
+	{                                    \
+		"unknown_free", "live_alloc" \
+	}
+
+/* Names of losses: those of enum mt_lost in its order, then those of the sidecar itself. */
+#define MT_LOSS_NAMES                                     \
+	{                                                 \
+		"policy", "timeout", "no_slot", "sandbox" \
+	}
+#define MT_LOSS_WRITE  "write"	/* the file could not take them (disk full, size limit) */
+#define MT_LOSS_KERNEL "kernel" /* records that did not fit into the kernel's rings */
+
+#endif
