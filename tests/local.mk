@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 include tests/codec.mk
+include tests/e2e.mk

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# End-to-end tests: programs that are tracked as any other would be, so built with plain flags, and
+# the counting library that stands behind ours. No sanitizer and no optimisation of malloc.
+E2E_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -fno-builtin -pthread
+E2E_LDFLAGS = -pthread
+check_PROGRAMS += \
+	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/entries tests/e2e/forker \
+	tests/e2e/forkthreads tests/e2e/jumper tests/e2e/newdelete tests/e2e/passer \
+	tests/e2e/pingpong tests/e2e/sandbox tests/e2e/spawner tests/e2e/starter tests/e2e/tsd \
+	tests/e2e/vforker
+
+check_LTLIBRARIES += tests/e2e/libcounter.la
+tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
+tests_e2e_libcounter_la_CFLAGS = $(E2E_CFLAGS) -fexceptions -fvisibility=hidden
+tests_e2e_libcounter_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
+
+tests_e2e_alone_SOURCES = tests/e2e/alone.c
+tests_e2e_alone_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_alone_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_blocks_SOURCES = tests/e2e/blocks.c
+tests_e2e_blocks_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_blocks_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_closer_SOURCES = tests/e2e/closer.c
+tests_e2e_closer_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_closer_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_entries_SOURCES = tests/e2e/entries.c
+tests_e2e_entries_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_entries_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_forker_SOURCES = tests/e2e/forker.c
+tests_e2e_forker_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_forker_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_forkthreads_SOURCES = tests/e2e/forkthreads.c
+tests_e2e_forkthreads_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_forkthreads_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_jumper_SOURCES = tests/e2e/jumper.c
+tests_e2e_jumper_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_jumper_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_passer_SOURCES = tests/e2e/passer.c
+tests_e2e_passer_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_passer_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_pingpong_SOURCES = tests/e2e/pingpong.c
+tests_e2e_pingpong_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_pingpong_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_sandbox_SOURCES = tests/e2e/sandbox.c
+tests_e2e_sandbox_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_sandbox_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_spawner_SOURCES = tests/e2e/spawner.c
+tests_e2e_spawner_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_spawner_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_starter_SOURCES = tests/e2e/starter.c
+tests_e2e_starter_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_starter_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_tsd_SOURCES = tests/e2e/tsd.c
+tests_e2e_tsd_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_tsd_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_vforker_SOURCES = tests/e2e/vforker.c
+tests_e2e_vforker_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_vforker_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_newdelete_SOURCES = tests/e2e/newdelete.cc
+tests_e2e_newdelete_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -pthread
+tests_e2e_newdelete_LDFLAGS = $(E2E_LDFLAGS)
+
+E2E_TESTS = \
+	tests/e2e/comparison.sh
+LINT_TESTS = \
+	tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh tests/lint/layering.sh \
+	tests/lint/options.sh tests/lint/shim.sh
+TESTS += $(LINT_TESTS) $(E2E_TESTS)
+EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) \
+	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
+	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/made.py
+
+# The same tests with full sizes and more rounds; run before an issue is resolved.
+.PHONY: check-long
+check-long:
+	MT_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check

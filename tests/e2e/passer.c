@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * passer THREADS ROUNDS [churn]: threads hand blocks to each other through a few shared places:
+ * each takes a block, swaps it in, and frees or reallocates what came out. Everything is given back
+ * at the end. With `churn` they only take and free their own. Prints the number of allocations.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES 8
+
+static void *places[PLACES];
+static long rounds;
+static int churn;
+
+static uint32_t next_random(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+static void *must(void *block)
+{
+	if (!block)
+		abort();
+	return block;
+}
+
+static void *take(uint32_t dice)
+{
+	size_t size = 16 + dice % 512;
+	void *block;
+
+	switch (dice % 16) {
+	case 0:
+		return must(calloc(2, size));
+	case 1:
+		if (posix_memalign(&block, 64, size))
+			abort();
+		return block;
+	default:
+		return must(malloc(size));
+	}
+}
+
+static void *pass(void *number)
+{
+	uint32_t state = (uint32_t)(uintptr_t)number;
+
+	for (long i = 0; i < rounds; i++) {
+		uint32_t dice = next_random(&state);
+		void *block = take(dice);
+
+		if (churn) {
+			free(block);
+			continue;
+		}
+		block = __atomic_exchange_n(&places[dice / 512 % PLACES], block, __ATOMIC_ACQ_REL);
+		/* Grows past what its size class has room for, or shrinks. */
+		if (block && dice % 5 == 0)
+			block = must(realloc(block, dice % 2 ? 2000 + dice % 4000 : 8));
+		free(block);
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[256];
+	int count = argc > 2 ? atoi(argv[1]) : 0;
+
+	if (count < 1 || count > 256)
+		return 95;
+	rounds = atol(argv[2]);
+	churn = argc > 3;
+	for (int i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, pass, (void *)(uintptr_t)(i + 1)))
+			return 97;
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < PLACES; i++)
+		free(places[i]);
+	return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * vforker ROUNDS: children that share their parent's memory take blocks which the parent frees:
+ * they are the parent's. Then children by posix_spawn that fail, and by system() and popen().
+ */
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCKS 10
+
+static void *blocks[BLOCKS];
+
+static char name[] = "true";
+static char *const arguments[] = { name, NULL };
+
+/* The child borrows this frame: nothing in it may change on the way. */
+static pid_t start_child(int executes)
+{
+	pid_t pid = vfork();
+
+	if (pid)
+		return pid;
+	for (int k = 0; k < BLOCKS; k++)
+		blocks[k] = malloc(3000);
+	if (executes)
+		execv("/bin/true", arguments);
+	_exit(0);
+}
+
+static int share(int rounds)
+{
+	for (int i = 0; i < rounds; i++) {
+		int status;
+		pid_t pid = start_child(i % 10 == 0);
+
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			return 1;
+		for (int k = 0; k < BLOCKS; k++)
+			free(blocks[k]);
+		free(malloc(3001));
+	}
+	return 0;
+}
+
+static int spawn_missing(void)
+{
+	pid_t pid;
+
+	for (int i = 0; i < 20; i++) {
+		if (posix_spawn(&pid, "/no/such/program", NULL, NULL, arguments, environ) != ENOENT)
+			return 1;
+		free(malloc(3002));
+	}
+	return 0;
+}
+
+static int shells(void)
+{
+	char line[16];
+	FILE *pipe = popen("echo said", "r");
+
+	if (!pipe || !fgets(line, sizeof(line), pipe) || pclose(pipe))
+		return 1;
+	return system("exit 0");
+}
+
+int main(int argc, char **argv)
+{
+	if (share(argc > 1 ? atoi(argv[1]) : 100))
+		return 1;
+	if (spawn_missing())
+		return 2;
+	return shells() ? 3 : 0;
+}
