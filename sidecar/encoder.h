@@ -36,7 +36,6 @@ struct mt_encoder_stats {
 	uint64_t events_written;
 	uint64_t events_lost; /* submitted after, or in, the write that failed */
 	uint64_t frames;
-	uint64_t bytes_raw; /* of msgpack */
 	uint64_t bytes_written;
 	int error; /* 0, or the errno of the first failed write; EFBIG: max_file_bytes reached */
 };

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "sidecar/encoder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/wfcqueue.h>
+
+#include "common/artifact_writer.h"
+#include "common/atomic.h"
+#include "common/frame_enc.h"
+
+/*
+ * A frame that is ready, or a batch that failed, at its place in the order. The ring has a place for
+ * each batch that can be in flight, so a sequence number maps to one place and never waits for it.
+ */
+struct place {
+	bool ready;
+	struct mt_batch *batch;
+	uint8_t *frame; /* grows, stays with the place */
+	size_t frame_size, frame_bytes;
+	int error;
+};
+
+struct mt_encoder {
+	struct mt_encoder_options options;
+	struct mt_artifact_writer *writer;
+
+	/* merge -> workers, and back. The queues never block the merge; the semaphores count them. */
+	struct cds_wfcq_head submitted_head;
+	struct cds_wfcq_tail submitted_tail;
+	struct cds_wfcq_head empty_head;
+	struct cds_wfcq_tail empty_tail;
+	sem_t submitted, empty;
+	unsigned created; /* batches that exist; the merge's */
+	uint64_t next_sequence;
+
+	/* Under lock: the order of writing and what was counted. */
+	pthread_mutex_t lock;
+	struct place *places;
+	uint64_t write_next;
+	bool writing;
+	struct mt_encoder_stats stats;
+
+	uint32_t stopping;
+	pthread_t *threads;
+	unsigned threads_started;
+};
+
+static void wait_for(sem_t *semaphore)
+{
+	while (sem_wait(semaphore) && errno == EINTR)
+		;
+}
+
+static struct mt_batch *dequeue(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail)
+{
+	struct cds_wfcq_node *node = cds_wfcq_dequeue_blocking(head, tail);
+
+	return node ? caa_container_of(node, struct mt_batch, node) : NULL;
+}
+
+static void enqueue(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail, struct mt_batch *batch)
+{
+	cds_wfcq_node_init(&batch->node);
+	cds_wfcq_enqueue(head, tail, &batch->node);
+}
+
+static void give_back(struct mt_encoder *encoder, struct mt_batch *batch)
+{
+	mt_batch_reset(batch);
+	enqueue(&encoder->empty_head, &encoder->empty_tail, batch);
+	sem_post(&encoder->empty);
+}
+
+static struct place *place_of(struct mt_encoder *encoder, uint64_t sequence)
+{
+	return &encoder->places[sequence % encoder->options.in_flight];
+}
+
+/* Writes one frame without the lock (only one thread does, see write_ready). Returns 0 or an errno. */
+static int write_frame(struct mt_encoder *encoder, const struct place *place)
+{
+	uint64_t limit = encoder->options.max_file_bytes;
+	int error;
+
+	if (place->error)
+		return place->error;
+	if (limit && mt_artifact_writer_bytes(encoder->writer) + place->frame_bytes > limit)
+		return EFBIG;
+	error = mt_artifact_writer_append(encoder->writer, place->frame, place->frame_bytes);
+	return error < 0 ? -error : 0;
+}
+
+/*
+ * Called with the lock: writes all frames that are next in order, by one thread at a time. Who finds
+ * another thread at it leaves: that thread sees the new place before it stops, under the same lock.
+ */
+static void write_ready(struct mt_encoder *encoder)
+{
+	if (encoder->writing)
+		return;
+	encoder->writing = true;
+	for (;;) {
+		struct place *place = place_of(encoder, encoder->write_next);
+		struct mt_batch *batch;
+		uint64_t count;
+		int error = encoder->stats.error;
+
+		if (!place->ready)
+			break;
+		batch = place->batch;
+		count = batch->count;
+		if (!error && count) {
+			pthread_mutex_unlock(&encoder->lock);
+			error = write_frame(encoder, place);
+			pthread_mutex_lock(&encoder->lock);
+			encoder->stats.error = error;
+			if (!error) {
+				encoder->stats.frames++;
+				encoder->stats.events_written += count;
+			}
+		}
+		if (error)
+			encoder->stats.events_lost += count;
+		encoder->stats.bytes_written = mt_artifact_writer_bytes(encoder->writer);
+		place->ready = false;
+		place->batch = NULL;
+		encoder->write_next++;
+		give_back(encoder, batch);
+	}
+	encoder->writing = false;
+}
+
+/* Encodes into the place's own memory; an error is kept there and told when its turn comes. */
+static void encode(struct mt_encoder *encoder, struct mt_frame_enc *enc, struct mt_batch *batch)
+{
+	struct place *place = place_of(encoder, batch->sequence);
+	const uint8_t *frame = NULL;
+	size_t frame_bytes = 0;
+	int error = 0;
+
+	if (batch->count)
+		error = -mt_frame_enc_frame(enc, batch->events, batch->count, &frame, &frame_bytes);
+	if (!error && frame_bytes > place->frame_size) {
+		uint8_t *larger = realloc(place->frame, frame_bytes);
+
+		if (larger) {
+			place->frame = larger;
+			place->frame_size = frame_bytes;
+		} else {
+			error = ENOMEM;
+		}
+	}
+	if (!error && frame_bytes)
+		memcpy(place->frame, frame, frame_bytes);
+	place->error = error;
+	place->frame_bytes = frame_bytes;
+
+	pthread_mutex_lock(&encoder->lock);
+	place->batch = batch;
+	place->ready = true;
+	write_ready(encoder);
+	pthread_mutex_unlock(&encoder->lock);
+}
+
+struct worker {
+	struct mt_encoder *encoder;
+	struct mt_frame_enc *enc;
+};
+
+static void *worker_main(void *argument)
+{
+	struct worker worker = *(struct worker *)argument;
+
+	free(argument);
+	for (;;) {
+		struct mt_batch *batch;
+
+		wait_for(&worker.encoder->submitted);
+		batch = dequeue(&worker.encoder->submitted_head, &worker.encoder->submitted_tail);
+		if (batch)
+			encode(worker.encoder, worker.enc, batch);
+		else if (mt_load_acquire(&worker.encoder->stopping))
+			break;
+	}
+	mt_frame_enc_free(worker.enc);
+	return NULL;
+}
+
+/* Workers take no signals: those are the main thread's. */
+static int start_worker(struct mt_encoder *encoder)
+{
+	struct worker *worker = malloc(sizeof(*worker));
+	sigset_t all, old;
+	int error;
+
+	if (!worker)
+		return -ENOMEM;
+	worker->encoder = encoder;
+	error = mt_frame_enc_new(encoder->options.level, &worker->enc);
+	if (error) {
+		free(worker);
+		return error;
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&encoder->threads[encoder->threads_started], NULL, worker_main,
+			       worker);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error) {
+		mt_frame_enc_free(worker->enc);
+		free(worker);
+		return -error;
+	}
+	encoder->threads_started++;
+	return 0;
+}
+
+static void stop_workers(struct mt_encoder *encoder)
+{
+	mt_store_release(&encoder->stopping, 1);
+	for (unsigned i = 0; i < encoder->threads_started; i++)
+		sem_post(&encoder->submitted);
+	for (unsigned i = 0; i < encoder->threads_started; i++)
+		pthread_join(encoder->threads[i], NULL);
+	encoder->threads_started = 0;
+}
+
+int mt_encoder_new(const struct mt_encoder_options *options, struct mt_artifact_writer *writer,
+		   struct mt_encoder **ret_encoder)
+{
+	struct mt_encoder *encoder;
+	int error = 0;
+
+	if (options->workers < 1 || options->in_flight < 2)
+		return -EINVAL;
+	encoder = calloc(1, sizeof(*encoder));
+	if (!encoder)
+		return -ENOMEM;
+	encoder->options = *options;
+	encoder->writer = writer;
+	cds_wfcq_init(&encoder->submitted_head, &encoder->submitted_tail);
+	cds_wfcq_init(&encoder->empty_head, &encoder->empty_tail);
+	sem_init(&encoder->submitted, 0, 0);
+	sem_init(&encoder->empty, 0, 0);
+	pthread_mutex_init(&encoder->lock, NULL);
+	encoder->places = calloc(options->in_flight, sizeof(*encoder->places));
+	encoder->threads = calloc(options->workers, sizeof(*encoder->threads));
+	if (!encoder->places || !encoder->threads)
+		error = -ENOMEM;
+	for (unsigned i = 0; i < options->workers && !error; i++)
+		error = start_worker(encoder);
+	if (error) {
+		mt_encoder_free(encoder);
+		return error;
+	}
+	*ret_encoder = encoder;
+	return 0;
+}
+
+struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+{
+	if (sem_trywait(&encoder->empty)) {
+		struct mt_batch *batch = NULL;
+
+		if (encoder->created < encoder->options.in_flight)
+			batch = mt_batch_new();
+		if (batch) {
+			encoder->created++;
+			return batch;
+		}
+		if (!encoder->created)
+			return NULL;
+		wait_for(&encoder->empty);
+	}
+	return dequeue(&encoder->empty_head, &encoder->empty_tail);
+}
+
+void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
+{
+	/* An empty batch has no place in the order: numbers are those of data frames. */
+	if (!batch->count) {
+		give_back(encoder, batch);
+		return;
+	}
+	batch->sequence = encoder->next_sequence++;
+	enqueue(&encoder->submitted_head, &encoder->submitted_tail, batch);
+	sem_post(&encoder->submitted);
+}
+
+void mt_encoder_stats(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats)
+{
+	pthread_mutex_lock(&encoder->lock);
+	*ret_stats = encoder->stats;
+	pthread_mutex_unlock(&encoder->lock);
+}
+
+/* A run without events still has one data frame (FORMAT: an empty file is no artifact). */
+static void write_empty_frame(struct mt_encoder *encoder)
+{
+	struct mt_frame_enc *enc = NULL;
+	const uint8_t *frame = NULL;
+	size_t frame_bytes = 0;
+	int error = mt_frame_enc_new(encoder->options.level, &enc);
+
+	if (!error)
+		error = mt_frame_enc_frame(enc, NULL, 0, &frame, &frame_bytes);
+	if (!error)
+		error = mt_artifact_writer_append(encoder->writer, frame, frame_bytes);
+	if (error)
+		encoder->stats.error = -error;
+	else
+		encoder->stats.frames = 1;
+	encoder->stats.bytes_written = mt_artifact_writer_bytes(encoder->writer);
+	mt_frame_enc_free(enc);
+}
+
+void mt_encoder_stop(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats)
+{
+	stop_workers(encoder);
+	if (!encoder->next_sequence && !encoder->stats.error)
+		write_empty_frame(encoder);
+	*ret_stats = encoder->stats;
+}
+
+void mt_encoder_free(struct mt_encoder *encoder)
+{
+	struct mt_batch *batch;
+
+	if (!encoder)
+		return;
+	stop_workers(encoder);
+	while ((batch = dequeue(&encoder->empty_head, &encoder->empty_tail)))
+		mt_batch_free(batch);
+	for (unsigned i = 0; encoder->places && i < encoder->options.in_flight; i++)
+		free(encoder->places[i].frame);
+	cds_wfcq_destroy(&encoder->submitted_head, &encoder->submitted_tail);
+	cds_wfcq_destroy(&encoder->empty_head, &encoder->empty_tail);
+	sem_destroy(&encoder->submitted);
+	sem_destroy(&encoder->empty);
+	pthread_mutex_destroy(&encoder->lock);
+	free(encoder->places);
+	free(encoder->threads);
+	free(encoder);
+}
