@@ -14,8 +14,9 @@
 #include "common/frame_enc.h"
 
 /*
- * A frame that is ready, or a batch that failed, at its place in the order. The ring has a place for
- * each batch that can be in flight, so a sequence number maps to one place and never waits for it.
+ * A frame that is ready, or a batch that failed, at its place in the order. The ring has a place
+ * for each batch that can be in flight, so a sequence number maps to one place and never waits for
+ * it.
  */
 struct place {
 	bool ready;
@@ -29,7 +30,8 @@ struct mt_encoder {
 	struct mt_encoder_options options;
 	struct mt_artifact_writer *writer;
 
-	/* merge -> workers, and back. The queues never block the merge; the semaphores count them. */
+	/* merge -> workers, and back. The queues never block the merge; the semaphores count them.
+	 */
 	struct cds_wfcq_head submitted_head;
 	struct cds_wfcq_tail submitted_tail;
 	struct cds_wfcq_head empty_head;
@@ -81,23 +83,19 @@ static struct place *place_of(struct mt_encoder *encoder, uint64_t sequence)
 	return &encoder->places[sequence % encoder->options.in_flight];
 }
 
-/* Writes one frame without the lock (only one thread does, see write_ready). Returns 0 or an errno. */
+/* Writes one frame without the lock (only one thread does, see write_ready). Returns 0 or an errno.
+ */
 static int write_frame(struct mt_encoder *encoder, const struct place *place)
 {
-	uint64_t limit = encoder->options.max_file_bytes;
-	int error;
-
 	if (place->error)
 		return place->error;
-	if (limit && mt_artifact_writer_bytes(encoder->writer) + place->frame_bytes > limit)
-		return EFBIG;
-	error = mt_artifact_writer_append(encoder->writer, place->frame, place->frame_bytes);
-	return error < 0 ? -error : 0;
+	return -mt_artifact_writer_append(encoder->writer, place->frame, place->frame_bytes);
 }
 
 /*
- * Called with the lock: writes all frames that are next in order, by one thread at a time. Who finds
- * another thread at it leaves: that thread sees the new place before it stops, under the same lock.
+ * Called with the lock: writes all frames that are next in order, by one thread at a time. Who
+ * finds another thread at it leaves: that thread sees the new place before it stops, under the same
+ * lock.
  */
 static void write_ready(struct mt_encoder *encoder)
 {
@@ -126,7 +124,7 @@ static void write_ready(struct mt_encoder *encoder)
 		}
 		if (error)
 			encoder->stats.events_lost += count;
-		encoder->stats.bytes_written = mt_artifact_writer_bytes(encoder->writer);
+		encoder->stats.bytes_written = encoder->writer->bytes;
 		place->ready = false;
 		place->batch = NULL;
 		encoder->write_next++;
@@ -315,7 +313,7 @@ static void write_empty_frame(struct mt_encoder *encoder)
 		encoder->stats.error = -error;
 	else
 		encoder->stats.frames = 1;
-	encoder->stats.bytes_written = mt_artifact_writer_bytes(encoder->writer);
+	encoder->stats.bytes_written = encoder->writer->bytes;
 	mt_frame_enc_free(enc);
 }
 

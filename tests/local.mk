@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 include tests/codec.mk
 include tests/e2e.mk
+include tests/encoder.mk
