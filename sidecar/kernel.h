@@ -5,7 +5,8 @@
  *
  * Sources, each probed by itself (see struct mt_kernel_report):
  *   process events     tp_btf, else raw tracepoints, else classic tracepoints
- *                      (eBPF), else perf task records, else none
+ *                      (eBPF), else perf task records, else none; perf knows
+ *                      no exit status, no vfork and no exec flags
  *   mappings at exec   the VMA iterator in sched_process_exec, else perf MMAP2
  *   mappings later     fentry, else perf MMAP2 (inherited from the command),
  *                      else /proc/PID/maps read by the caller
@@ -35,14 +36,22 @@ struct mt_kernel;
 enum mt_kev_type {
 	MT_KEV_FORK = 1, /* a new process: pid/tid the child, parent_pid/parent_tid who forked */
 	MT_KEV_EXEC,	 /* pid has a new image; path is its file, exec_flags says how it is made */
-	MT_KEV_EXIT,	 /* the last thread of pid has ended; exit_status as of wait(2) */
+	/*
+	 * The last thread of pid has ended; exit_status as of wait(2), or -1: not known. It ends
+	 * all threads of pid: of two that ended at the same moment one may not have been told.
+	 */
+	MT_KEV_EXIT,
 	MT_KEV_THREAD_EXIT, /* thread tid of pid has ended (also sent for the last one, before EXIT)
 			     */
-	MT_KEV_MAPPING,	    /* an executable file mapping */
+	MT_KEV_MAPPING,	    /* an executable file mapping; path_len 0: not known */
 	MT_KEV_LOST,	    /* `lost` records of a ring did not fit and are gone */
 };
 
-/* What a new image is like, as far as the kernel saw it at exec. */
+/*
+ * What a new image is like, as far as the kernel saw it at exec. A bit that is
+ * set is true; that one is not set means something only with MT_EXEC_KNOWN (and
+ * NO_PRELOAD only without MT_EXEC_ENV_UNKNOWN).
+ */
 enum {
 	MT_EXEC_KNOWN = 1 << 0,	     /* the other bits are meaningful */
 	MT_EXEC_SECURE = 1 << 1,     /* AT_SECURE: set-id or file capabilities */
@@ -50,6 +59,8 @@ enum {
 	MT_EXEC_FOREIGN = 1 << 3,    /* ELF class or machine is not the sidecar's */
 	MT_EXEC_NO_PRELOAD = 1 << 4, /* the new environment holds no LD_PRELOAD that names us */
 	MT_EXEC_VFORK = 1 << 5,	     /* FORK: the child shares its parent's memory until it execs */
+	MT_EXEC_ENV_UNKNOWN = 1 << 6,  /* the environment could not be read to its end */
+	MT_EXEC_MAPS_UNKNOWN = 1 << 7, /* its mappings do not follow: read /proc/PID/maps */
 };
 
 struct mt_kev {
@@ -61,7 +72,7 @@ struct mt_kev {
 	int32_t parent_tid;
 	int32_t ns_pid; /* pid in its own (innermost) PID namespace; 0: not known */
 	int32_t ns_tid;
-	int32_t exit_status;
+	int32_t exit_status; /* -1: not known */
 	uint32_t exec_flags; /* MT_EXEC_* */
 	uint32_t lost;
 	uint64_t addr; /* mapping */
@@ -109,15 +120,18 @@ int mt_kernel_open(const struct mt_kernel_options *options, struct mt_kernel **r
 		   struct mt_kernel_report *ret_report);
 
 /*
- * Starts following the process `pid` (stopped before its exec, or running, in
- * manual use) and all that it will fork. Returns 0 or a negative errno.
+ * Starts following the process `pid` of the caller's PID namespace (stopped before its exec, or
+ * running, in manual use) and all that it will fork. Returns 0 or a negative errno.
  */
 int mt_kernel_follow(struct mt_kernel *kernel, pid_t pid, struct mt_kernel_report *ret_report);
 
 /* A callback must not call back into the object. */
 typedef void mt_kernel_event_fn(void *context, const struct mt_kev *event);
 
-/* Drains all rings until they are empty. Returns how many events it gave, or a negative errno. */
+/*
+ * Drains all rings. Returns how many events it gave, or a negative errno. What came in while it
+ * ran may be left for the next call. Needs no privilege.
+ */
 int mt_kernel_drain(struct mt_kernel *kernel, mt_kernel_event_fn *on_event, void *context);
 
 /* A descriptor that polls readable when there may be something to drain, or -1. */

@@ -2,3 +2,4 @@
 include tests/codec.mk
 include tests/e2e.mk
 include tests/encoder.mk
+include tests/kernel.mk
