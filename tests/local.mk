@@ -3,3 +3,4 @@ include tests/codec.mk
 include tests/e2e.mk
 include tests/encoder.mk
 include tests/kernel.mk
+include tests/tools.mk

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/live_table.h"
+#include "tools/u64_map.h"
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static int put(struct mt_live_table *table, uint64_t addr, uint64_t size, uint32_t owner)
+{
+	struct mt_live_block block = { addr, size, owner, 0 };
+	struct mt_live_block old;
+
+	return mt_live_table_insert(table, &block, &old);
+}
+
+Test(live_table, insert_find_remove)
+{
+	struct mt_live_table table = { 0 };
+	struct mt_live_block old;
+
+	cr_assert_null(mt_live_table_find(&table, 16));
+	cr_assert_eq(mt_live_table_remove(&table, 16, &old), 0);
+	cr_assert_eq(put(&table, 16, 100, 1), 0);
+	cr_assert_eq(put(&table, 0, 7, 1), 0, "the address 0 is an address as others");
+	cr_assert_eq(mt_live_table_find(&table, 16)->size, 100);
+	cr_assert_eq(mt_live_table_find(&table, 0)->size, 7);
+	cr_assert_eq(mt_live_table_remove(&table, 16, &old), 1);
+	cr_assert_eq(old.size, 100);
+	cr_assert_null(mt_live_table_find(&table, 16));
+	mt_live_table_fini(&table);
+}
+
+Test(live_table, insert_over_gives_the_old_block)
+{
+	struct mt_live_table table = { 0 };
+	struct mt_live_block block = { 64, 20, 2, 0 };
+	struct mt_live_block old;
+
+	put(&table, 64, 10, 1);
+	cr_assert_eq(mt_live_table_insert(&table, &block, &old), 1);
+	cr_assert_eq(old.size, 10);
+	cr_assert_eq(old.owner, 1);
+	cr_assert_eq(mt_live_table_find(&table, 64)->owner, 2);
+	mt_live_table_fini(&table);
+}
+
+Test(live_table, changes_after_share_stay_apart)
+{
+	struct mt_live_table parent = { 0 };
+	struct mt_live_table child = { 0 };
+	struct mt_live_block old;
+	const uint64_t n = 20000;
+
+	for (uint64_t i = 0; i < n; i++)
+		put(&parent, i * 16, i, 1);
+	mt_live_table_share(&child, &parent);
+	for (uint64_t i = 0; i < n; i += 2)
+		cr_assert_eq(mt_live_table_remove(&parent, i * 16, &old), 1);
+	for (uint64_t i = 1; i < n; i += 2)
+		cr_assert_eq(put(&child, i * 16, 5, 2), 1);
+	for (uint64_t i = 0; i < n; i++) {
+		const struct mt_live_block *mine = mt_live_table_find(&parent, i * 16);
+		const struct mt_live_block *theirs = mt_live_table_find(&child, i * 16);
+
+		cr_assert_eq(mine != NULL, i % 2 == 1);
+		cr_assert(!mine || (mine->owner == 1 && mine->size == i));
+		cr_assert_eq(theirs->owner, i % 2 ? 2 : 1);
+	}
+	/* Either may end first. */
+	mt_live_table_fini(&parent);
+	cr_assert_eq(mt_live_table_find(&child, 0)->size, 0);
+	mt_live_table_fini(&child);
+}
+
+/* Random operations on a growing family of tables, each held against a plain array. */
+#define TABLES	  6
+#define ADDRESSES 3000
+
+Test(live_table, random_operations_match_a_model)
+{
+	static uint64_t model[TABLES][ADDRESSES]; /* size + 1; 0: not live */
+	struct mt_live_table tables[TABLES] = { 0 };
+	uint64_t state = 88172645463325252ull;
+
+	for (int step = 0; step < 400000; step++) {
+		uint64_t r = random_next(&state);
+		unsigned t = (unsigned)(r % TABLES);
+		unsigned a = (unsigned)(r >> 8) % ADDRESSES;
+		struct mt_live_block block = { a * 16ull, r >> 40, t + 1, 0 };
+		struct mt_live_block old;
+
+		if (step % 5000 == 4999) {
+			unsigned to = (t + 1) % TABLES;
+
+			mt_live_table_fini(&tables[to]);
+			mt_live_table_share(&tables[to], &tables[t]);
+			memcpy(model[to], model[t], sizeof(model[t]));
+		} else if (r >> 32 & 1) {
+			cr_assert_eq(mt_live_table_insert(&tables[t], &block, &old),
+				     model[t][a] != 0);
+			cr_assert(!model[t][a] || old.size == model[t][a] - 1);
+			model[t][a] = block.size + 1;
+		} else {
+			cr_assert_eq(mt_live_table_remove(&tables[t], a * 16ull, &old),
+				     model[t][a] != 0);
+			cr_assert(!model[t][a] || old.size == model[t][a] - 1);
+			model[t][a] = 0;
+		}
+	}
+	for (unsigned t = 0; t < TABLES; t++) {
+		for (unsigned a = 0; a < ADDRESSES; a++) {
+			const struct mt_live_block *b = mt_live_table_find(&tables[t], a * 16ull);
+
+			cr_assert_eq(b ? b->size + 1 : 0, model[t][a]);
+		}
+		mt_live_table_fini(&tables[t]);
+	}
+}
+
+Test(u64_map, puts_and_gets_every_key)
+{
+	struct mt_u64_map map = { 0 };
+
+	cr_assert_null(mt_u64_map_get(&map, 0));
+	for (uint64_t i = 0; i < 10000; i++)
+		cr_assert_eq(mt_u64_map_put(&map, i << 32, (uint32_t)i), 1);
+	cr_assert_eq(mt_u64_map_put(&map, 5ull << 32, 99), 0);
+	for (uint64_t i = 0; i < 10000; i++)
+		cr_assert_eq(*mt_u64_map_get(&map, i << 32), i == 5 ? 99 : i);
+	cr_assert_null(mt_u64_map_get(&map, 1));
+	mt_u64_map_fini(&map);
+	cr_assert_null(mt_u64_map_get(&map, 1ull << 32));
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/format.h"
+#include "tools/command.h"
+#include "tools/stat.h"
+
+/* How often --wait looks at the file. */
+#define WAIT_NS 50000000
+
+static const char help[] =
+	"usage: memtrack stat [OPTION...] FILE\n"
+	"Sums up a recorded run: events, processes, live memory and its peaks, and what was\n"
+	"not recorded.\n\n"
+	"  --json      print one JSON object; the man page lists its keys\n"
+	"  --wait      first wait until the recording is finished\n"
+	"  --all       show every process, not only the 30 with the highest peaks\n"
+	"  -h, --help  this text\n";
+
+struct mt_live_sums mt_stat_left(const struct mt_stat *stat)
+{
+	const struct mt_replay_process *const *list;
+	size_t count = mt_replay_processes(stat->replay, &list);
+	struct mt_live_sums left = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_live_sums *one = &list[i]->images[list[i]->images_count - 1].left;
+
+		left.blocks += one->blocks;
+		left.bytes += one->bytes;
+		left.inherited_blocks += one->inherited_blocks;
+		left.inherited_bytes += one->inherited_bytes;
+	}
+	return left;
+}
+
+static int replay_all(struct mt_stat *stat)
+{
+	struct mt_artifact_batch batch;
+	uint64_t frame = UINT64_MAX;
+	int ret;
+
+	while ((ret = mt_input_next(&stat->input, &batch)) > 0) {
+		if (batch.frame != frame)
+			mt_replay_frame_end(stat->replay);
+		frame = batch.frame;
+		ret = mt_replay_events(stat->replay, batch.events, batch.n, batch.frame,
+				       batch.in_frame);
+		if (ret)
+			return ret;
+	}
+	/* What cannot be read further is said, and the rest is still worth printing. */
+	mt_replay_frame_end(stat->replay);
+	return 0;
+}
+
+static int run_stat(struct mt_stat *stat, bool json)
+{
+	const struct mt_replay_options options = { 0 };
+	int status, verdict;
+	int ret = mt_replay_new(&options, &stat->replay);
+
+	if (!ret)
+		ret = replay_all(stat);
+	if (!ret)
+		ret = mt_run_info_init(&stat->info, stat->input.reader);
+	if (ret) {
+		fprintf(stderr, "memtrack stat: %s\n", strerror(-ret));
+		return MT_EXIT_FAILED;
+	}
+	status = json ? mt_stat_print_json(stat) : mt_stat_print_text(stat);
+	verdict = mt_input_verdict(&stat->input);
+	return status ? status : verdict;
+}
+
+/* Whether the recorder that the file names has ended without closing it, as far as one can tell. */
+static bool recorder_is_gone(const struct mt_artifact_reader *reader)
+{
+	struct mt_meta_value open;
+	int64_t pid;
+
+	if (!mt_artifact_reader_meta(reader, MT_META_OPEN, 0, &open) ||
+	    !mt_meta_get_i64(&open, MT_KEY_RECORDER_PID, &pid) || pid <= 0 || pid > INT32_MAX)
+		return false;
+	return kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+/* Returns 0 when the file is closed or never will be, or an exit status, said. */
+static int wait_closed(const char *command, const char *path)
+{
+	bool last_look = false;
+
+	for (;;) {
+		const struct timespec pause = { .tv_nsec = WAIT_NS };
+		struct mt_input input;
+		bool done;
+
+		if (mt_input_open(&input, command, path))
+			return MT_EXIT_FAILED;
+		if (mt_artifact_reader_load_meta(input.reader)) {
+			mt_input_close(&input);
+			return MT_EXIT_FAILED;
+		}
+		/* An empty file has been made, and its first frame is on its way. */
+		done = mt_input_state(&input) != MT_INPUT_OPEN &&
+		       mt_artifact_reader_totals(input.reader)->size;
+		/* It may have closed the file between the two looks: look once more. */
+		if (!done && last_look)
+			done = true;
+		else
+			last_look = recorder_is_gone(input.reader);
+		mt_input_close(&input);
+		if (done)
+			return 0;
+		if (!last_look)
+			nanosleep(&pause, NULL);
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, MT_OPT_JSON },
+		{ "wait", no_argument, NULL, MT_OPT_WAIT },
+		{ "all", no_argument, NULL, MT_OPT_ALL },
+		{ 0 },
+	};
+	struct mt_stat stat = { 0 };
+	bool json = false, wait = false;
+	const char *path;
+	int option, ret;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == MT_OPT_JSON)
+			json = true;
+		else if (option == MT_OPT_WAIT)
+			wait = true;
+		else if (option == MT_OPT_ALL)
+			stat.all = true;
+		else
+			return mt_command_misused(argv[0], "wrong option");
+	}
+	path = mt_command_file(argc, argv);
+	if (!path)
+		return MT_EXIT_USAGE;
+	if (wait && !strcmp(path, "-"))
+		return mt_command_misused(argv[0], "--wait needs a file, not standard input");
+	ret = wait ? wait_closed(argv[0], path) : 0;
+	if (ret)
+		return ret;
+	if (mt_input_open(&stat.input, argv[0], path))
+		return MT_EXIT_FAILED;
+	ret = run_stat(&stat, json);
+	mt_run_info_fini(&stat.info);
+	mt_replay_free(stat.replay);
+	mt_input_close(&stat.input);
+	return ret;
+}
+
+const struct mt_command mt_cmd_stat = {
+	.name = "stat",
+	.summary = "sum up a run: events, processes, live memory, peaks, losses",
+	.help = help,
+	.run = run,
+};

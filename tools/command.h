@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The subcommands of memtrack. Each gets its own arguments, with argv[0] its name as messages show
+ * it ("memtrack stat"), and returns the exit status of the program.
+ */
+#ifndef MT_TOOLS_COMMAND_H
+#define MT_TOOLS_COMMAND_H
+
+enum mt_exit {
+	MT_EXIT_DONE = 0,
+	MT_EXIT_FAILED = 1, /* verify: contradictions or losses */
+	MT_EXIT_USAGE = 2,
+	MT_EXIT_DAMAGED = 3, /* the artifact is cut or damaged; what is whole was used */
+};
+
+struct mt_command {
+	const char *name;
+	const char *summary; /* one line for `memtrack --help` */
+	const char *help;    /* what `memtrack NAME --help` prints */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct mt_command mt_cmd_stat;
+extern const struct mt_command mt_cmd_dump;
+extern const struct mt_command mt_cmd_verify;
+
+/* Values that getopt_long() gives for options without a short form. */
+enum mt_long_option {
+	MT_OPT_JSON = 256,
+	MT_OPT_WAIT,
+	MT_OPT_ALL,
+	MT_OPT_PID,
+	MT_OPT_TID,
+	MT_OPT_TYPE,
+	MT_OPT_FROM,
+	MT_OPT_TO,
+	MT_OPT_LIMIT,
+};
+
+/*
+ * The one file that a command takes, out of what getopt_long() left; NULL, having said so, when
+ * there is not exactly one.
+ */
+const char *mt_command_file(int argc, char **argv);
+
+/* Says "NAME: message; try 'NAME --help'" and returns MT_EXIT_USAGE. */
+int mt_command_misused(const char *name, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The live blocks of one process, by address; copied lazily at fork.
+ *
+ * Extendible hashing: a directory of pages, picked by the hash's top bits, each page a small open
+ * addressing table, picked by its low bits.
+ *
+ *   table -> directory (shared by reference count)
+ *              [0] -> page (shared by reference count) -> blocks
+ *              [1] -> page
+ *              ...
+ *
+ * mt_live_table_share() only takes a reference on the directory. The first change on either side
+ * copies the directory (8 bytes for some 300 blocks) and from then on each page is copied by who
+ * first changes it. A page that fills is split alone: no growth ever touches the whole table.
+ *
+ * A block carries who allocated it, so that nothing need be rewritten at fork to tell inherited
+ * blocks from own ones. Pages do not depend on each other: shards by hash can each have a table.
+ *
+ * Thread rule: tables that share (parent and child) are used by one thread at a time.
+ */
+#ifndef MT_TOOLS_LIVE_TABLE_H
+#define MT_TOOLS_LIVE_TABLE_H
+
+#include <stdint.h>
+
+struct mt_live_block {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t owner; /* who allocated it; never 0 */
+	uint32_t reserved;
+};
+
+struct mt_live_directory;
+
+/* A zeroed table is empty and valid. */
+struct mt_live_table {
+	struct mt_live_directory *directory;
+};
+
+/* Drops all blocks; what others share stays theirs. */
+void mt_live_table_fini(struct mt_live_table *table);
+
+/* Makes `table`, which must be empty, a lazy copy of `of`. */
+void mt_live_table_share(struct mt_live_table *table, const struct mt_live_table *of);
+
+/*
+ * Puts a block in. Returns 0 when the address was free, 1 when a block stood there (it is replaced,
+ * and is in ret_old), or -ENOMEM with nothing changed.
+ */
+int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block *block,
+			 struct mt_live_block *ret_old);
+
+/* Takes a block out. Returns 1 with the block, 0 when there is none, or -ENOMEM. */
+int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_live_block *ret_old);
+
+/* NULL when there is no such block; valid until the next change. */
+const struct mt_live_block *mt_live_table_find(const struct mt_live_table *table, uint64_t addr);
+
+/* Fetches what an insert or remove of this address will read. Changes nothing. */
+void mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr);
+
+#endif

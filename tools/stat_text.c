@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "tools/stat.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/event_json.h"
+#include "common/format.h"
+#include "tools/command.h"
+#include "tools/output.h"
+#include "tools/text.h"
+
+/* Without --all: so many processes, those with the highest peaks. */
+#define PROCESSES_SHOWN 30u
+/* Untracked images listed; the rest is counted. */
+#define UNTRACKED_SHOWN 20u
+
+static void label(const char *name)
+{
+	printf("%-16s", name);
+}
+
+static const char *number(mt_sum value)
+{
+	/* Enough of them for the arguments of one printf. */
+	static char buffers[8][MT_SUM_CHARS];
+	static unsigned next;
+
+	return mt_sum_text(value, true, buffers[next++ % 8]);
+}
+
+static void print_bytes(mt_sum bytes)
+{
+	char size[MT_SUM_CHARS];
+
+	printf("%s bytes", number(bytes));
+	if (bytes >= 1024)
+		printf(" (%s)", mt_size_text(bytes, size));
+}
+
+static void print_file(const struct mt_input *input)
+{
+	static const char *const states[] = {
+		[MT_INPUT_UNKNOWN] = "without metadata of ours",
+		[MT_INPUT_CLOSED] = "closed",
+		[MT_INPUT_OPEN] = "NOT closed",
+	};
+	const struct mt_artifact_totals *totals = mt_artifact_reader_totals(input->reader);
+	char name[256];
+
+	label("File");
+	printf("%s, ", mt_clean_text(input->name, strlen(input->name), name, sizeof(name)));
+	print_bytes(totals->size);
+	printf(", %s frames, %s\n", number(totals->frames), states[mt_input_state(input)]);
+	if (input->cut.kind == MT_DIAG_CUT || input->damaged) {
+		label("");
+		printf("%s: these figures are those of what could be read\n",
+		       input->damaged ? "DAMAGED" : "CUT");
+	}
+	if (totals->unknown) {
+		label("");
+		printf("%s events of types that this memtrack does not know\n",
+		       number(totals->unknown));
+	}
+}
+
+static void print_exit(const struct mt_meta_value *closed)
+{
+	uint64_t status;
+
+	if (mt_meta_get_u64(closed, MT_KEY_EXIT_STATUS, &status)) {
+		label("Exit status");
+		printf("%" PRIu64 "\n", status);
+	} else if (mt_meta_get_u64(closed, MT_KEY_EXIT_SIGNAL, &status)) {
+		label("Exit status");
+		printf("killed by signal %" PRIu64 "\n", status);
+	}
+}
+
+static void print_command(const struct mt_run_info *info)
+{
+	struct mt_meta_value list, word;
+	struct mt_mp_object key;
+	struct mt_meta_iter it;
+	char text[512];
+
+	if (!info->has_open || !mt_meta_get(&info->open, MT_KEY_COMMAND, &list))
+		return;
+	label("Command");
+	it = mt_meta_iter(&list);
+	for (bool first = true; mt_meta_next(&it, &key, &word); first = false) {
+		if (word.object.type != MT_MP_STR && word.object.type != MT_MP_BIN)
+			continue;
+		printf("%s%s", first ? "" : " ",
+		       mt_clean_text((const char *)word.object.bytes, word.object.len, text,
+				     sizeof(text)));
+	}
+	putchar('\n');
+}
+
+static void print_sources(const struct mt_run_info *info)
+{
+	static const struct {
+		const char *key;
+		const char *text;
+	} sources[] = {
+		{ MT_KEY_PROCESS, "processes by" },
+		{ MT_KEY_EXEC_MAPS, ", mappings at exec by" },
+		{ MT_KEY_LATER_MAPS, ", later by" },
+	};
+	struct mt_meta_value map;
+	const char *name;
+	char text[320];
+	size_t len;
+
+	label("Kernel events");
+	if (!info->has_open || !mt_meta_get(&info->open, MT_KEY_SOURCES, &map)) {
+		puts("not known");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		bool known = mt_meta_get_text(&map, sources[i].key, &name, &len);
+
+		printf("%s %s", sources[i].text,
+		       known ? mt_clean_text(name, len, text, sizeof(text)) : "not known");
+	}
+	putchar('\n');
+	if (!mt_meta_get_text(&map, MT_KEY_MISSING, &name, &len) || !len)
+		return;
+	label("");
+	puts(mt_clean_text(name, len, text, sizeof(text)));
+}
+
+static void print_losses(const struct mt_run_info *info)
+{
+	char cause[64];
+
+	label("Losses");
+	if (!info->losses_known) {
+		puts("not known");
+		return;
+	}
+	if (!info->lost) {
+		puts("none");
+		return;
+	}
+	printf("%s records:", number(info->lost));
+	for (size_t i = 0; i < info->losses_count; i++)
+		printf("%s %s %s", i ? "," : "",
+		       mt_clean_text(info->losses[i].cause, strlen(info->losses[i].cause), cause,
+				     sizeof(cause)),
+		       number(info->losses[i].count));
+	putchar('\n');
+}
+
+static void print_untracked(const struct mt_run_info *info)
+{
+	struct mt_untracked_walk walk = { 0 };
+	struct mt_meta_value image;
+	unsigned shown = 0;
+
+	while (shown < UNTRACKED_SHOWN && mt_run_info_untracked(info, &walk, &image)) {
+		char path_text[256], reason_text[64];
+		const char *path = "?", *reason = "unknown";
+		size_t path_len = 1, reason_len = 7;
+		int64_t pid = 0;
+
+		/* What is absent stays as it is set above. */
+		(void)mt_meta_get_i64(&image, MT_KEY_PID, &pid);
+		(void)mt_meta_get_text(&image, MT_KEY_PATH, &path, &path_len);
+		(void)mt_meta_get_text(&image, MT_KEY_REASON, &reason, &reason_len);
+		label("");
+		printf("untracked: pid %" PRId64 " %s (%s)\n", pid,
+		       mt_clean_text(path, path_len, path_text, sizeof(path_text)),
+		       mt_clean_text(reason, reason_len, reason_text, sizeof(reason_text)));
+		shown++;
+	}
+	if (info->untracked > shown) {
+		label("");
+		printf("and %s more\n", number(info->untracked - shown));
+	}
+}
+
+static void print_coverage(const struct mt_run_info *info)
+{
+	uint64_t tracked;
+
+	label("Images");
+	if (info->has_closed && mt_meta_get_u64(&info->closed, MT_KEY_TRACKED, &tracked))
+		printf("%s tracked, ", number(tracked));
+	else
+		printf("tracked: not known, ");
+	if (!info->untracked_known) {
+		puts("untracked: not known");
+		return;
+	}
+	printf("%s untracked\n", number(info->untracked));
+	print_untracked(info);
+}
+
+static void print_order(const struct mt_run_info *info)
+{
+	struct mt_meta_value map, value;
+	struct mt_mp_object key;
+	struct mt_meta_iter it;
+	char text[64];
+	bool first = true;
+
+	if (!info->has_closed || !mt_meta_get(&info->closed, MT_KEY_ORDER_STATS, &map))
+		return;
+	label("Order");
+	it = mt_meta_iter(&map);
+	while (mt_meta_next(&it, &key, &value)) {
+		if (key.type != MT_MP_STR || value.object.type != MT_MP_UINT || !value.object.u)
+			continue;
+		printf("%s%s %s", first ? "" : ", ",
+		       mt_clean_text((const char *)key.bytes, key.len, text, sizeof(text)),
+		       number(value.object.u));
+		first = false;
+	}
+	puts(first ? "exact, nothing to note" : "");
+}
+
+static void print_live(const struct mt_stat *stat)
+{
+	const struct mt_replay_totals *totals = mt_replay_totals(stat->replay);
+	struct mt_live_sums left = mt_stat_left(stat);
+	char time[MT_SUM_CHARS];
+
+	label("Allocations");
+	printf("%s, ", number(mt_stat_allocations(&totals->counts)));
+	print_bytes(totals->counts.allocated_bytes);
+	printf(" in all\n");
+	label("Frees");
+	printf("%s\n", number(mt_stat_frees(&totals->counts)));
+	label("Peak");
+	print_bytes(totals->peak.bytes);
+	printf(" in %s blocks, %s after the start\n", number(totals->peak.blocks),
+	       mt_time_text(totals->peak.bytes ? totals->peak.time_ns - totals->first_ns : 0,
+			    time));
+	label("Live at the end");
+	print_bytes(left.bytes - left.inherited_bytes);
+	printf(" in %s blocks", number(left.blocks - left.inherited_blocks));
+	if (left.inherited_blocks)
+		printf(", besides %s inherited ones of %s bytes", number(left.inherited_blocks),
+		       number(left.inherited_bytes));
+	putchar('\n');
+}
+
+static void print_events(const struct mt_stat *stat, size_t processes)
+{
+	const struct mt_replay_totals *totals = mt_replay_totals(stat->replay);
+	char time[MT_SUM_CHARS];
+
+	label("Duration");
+	printf("%s\n", mt_time_text(totals->last_ns - totals->first_ns, time));
+	label("Processes");
+	printf("%s, %s threads\n", number(processes), number(totals->threads));
+	label("Events");
+	printf("%s\n", number(totals->events));
+	for (uint8_t type = 1; type < MT_EVENT_TYPES; type++)
+		if (totals->counts.kinds[type])
+			printf("  %-14s%s\n", mt_event_type_name(type),
+			       number(totals->counts.kinds[type]));
+}
+
+static void print_contradictions(const struct mt_stat *stat)
+{
+	const struct mt_replay_totals *totals = mt_replay_totals(stat->replay);
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
+		sum += totals->findings[kind];
+	label("Contradictions");
+	puts(sum ? number(sum) : "none");
+	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
+		if (totals->findings[kind])
+			printf("  %-14s%s\n", number(totals->findings[kind]),
+			       mt_finding_text(kind));
+	if (sum && !stat->input.damaged)
+		puts("  'memtrack verify' shows where they are");
+}
+
+/* A process of the table, and its highest peak. */
+struct row {
+	const struct mt_replay_process *process;
+	struct mt_peak peak;
+	size_t place;
+};
+
+static int by_peak(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	if (one->peak.bytes != other->peak.bytes)
+		return one->peak.bytes < other->peak.bytes ? 1 : -1;
+	return one->place < other->place ? -1 : one->place > other->place;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	return one->place < other->place ? -1 : one->place > other->place;
+}
+
+static void print_row(const struct mt_stat *stat, const struct row *row)
+{
+	const struct mt_replay_process *process = row->process;
+	const struct mt_replay_image *last = &process->images[process->images_count - 1];
+	const struct mt_replay_totals *totals = mt_replay_totals(stat->replay);
+	struct mt_replay_counts counts;
+	struct mt_peak peak;
+	char size[MT_SUM_CHARS], left[MT_SUM_CHARS], inherited[MT_SUM_CHARS], time[MT_SUM_CHARS];
+	char parent[16] = "-", path[256];
+
+	mt_replay_process_sum(process, &counts, &peak);
+	if (process->forked)
+		snprintf(parent, sizeof(parent), "%" PRId32, process->parent_pid);
+	printf("%8" PRId32 " %8s %6" PRIu32 " %7" PRIu64 " %12s %11s %13s %11s %11s  %s%s\n",
+	       process->pid, parent, process->images_count, process->threads,
+	       number(mt_stat_allocations(&counts)), mt_size_text(peak.bytes, size),
+	       mt_time_text(peak.time_ns - totals->first_ns, time),
+	       mt_size_text(last->left.bytes - last->left.inherited_bytes, left),
+	       mt_size_text(last->left.inherited_bytes, inherited),
+	       last->path ? mt_clean_text(last->path, last->path_len, path, sizeof(path)) : "?",
+	       process->exited ? "" : " (no Exit)");
+}
+
+static int print_processes(const struct mt_stat *stat, const struct mt_replay_process *const *list,
+			   size_t count)
+{
+	size_t shown = !stat->all && count > PROCESSES_SHOWN ? PROCESSES_SHOWN : count;
+	struct row *rows = calloc(count + 1, sizeof(*rows));
+	struct mt_replay_counts counts;
+
+	if (!rows) {
+		fprintf(stderr, "memtrack stat: out of memory\n");
+		return MT_EXIT_FAILED;
+	}
+	for (size_t i = 0; i < count; i++) {
+		rows[i].process = list[i];
+		rows[i].place = i;
+		mt_replay_process_sum(list[i], &counts, &rows[i].peak);
+	}
+	if (shown < count) {
+		qsort(rows, count, sizeof(*rows), by_peak);
+		qsort(rows, shown, sizeof(*rows), by_place);
+	}
+	if (count)
+		printf("\n%8s %8s %6s %7s %12s %11s %13s %11s %11s  %s\n", "PID", "PARENT",
+		       "IMAGES", "THREADS", "ALLOCATIONS", "PEAK", "AT", "LEFT", "INHERITED",
+		       "PROGRAM");
+	for (size_t i = 0; i < shown; i++)
+		print_row(stat, &rows[i]);
+	if (shown < count)
+		printf("%s more processes with lower peaks: --all shows them\n",
+		       number(count - shown));
+	free(rows);
+	return MT_EXIT_DONE;
+}
+
+int mt_stat_print_text(struct mt_stat *stat)
+{
+	const struct mt_replay_process *const *list;
+	size_t count = mt_replay_processes(stat->replay, &list);
+	int failed, status;
+
+	print_file(&stat->input);
+	print_command(&stat->info);
+	if (stat->info.has_closed)
+		print_exit(&stat->info.closed);
+	print_events(stat, count);
+	print_live(stat);
+	print_losses(&stat->info);
+	print_coverage(&stat->info);
+	print_sources(&stat->info);
+	print_order(&stat->info);
+	print_contradictions(stat);
+	failed = print_processes(stat, list, count);
+	status = mt_output_end(stdout);
+	return failed ? failed : status;
+}
