@@ -40,7 +40,8 @@
 #define MT_SOCKET_FILE	 "socket"
 
 enum mt_hello_flags {
-	MT_HELLO_ROOT = 1 << 0, /* the image that started the session (manual use) */
+	MT_HELLO_ROOT = 1 << 0,	    /* the image that started the session (manual use) */
+	MT_HELLO_BYPASSED = 1 << 1, /* its executable defines malloc itself: we see nothing of it */
 };
 
 struct mt_hello {

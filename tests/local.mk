@@ -4,3 +4,4 @@ include tests/e2e.mk
 include tests/encoder.mk
 include tests/kernel.mk
 include tests/tools.mk
+include tests/shim.mk

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Writes one record into the thread's stream, or counts its loss. The caller holds the guard at
+ * MT_GUARD_WRITE. errno stays as it was.
+ */
+#ifndef MT_PRELOAD_EMIT_H
+#define MT_PRELOAD_EMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/guard.h"
+#include "preload/image.h"
+#include "preload/stamp.h"
+
+/* The rest: attach, claim slots, turn over, count. `after`: the record is of an allocation. */
+void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t addr, uint64_t size,
+		  bool after);
+
+/* Counts a call that came from a signal handler while the thread held MT_GUARD_WRITE. */
+void mt_emit_interrupted(const struct mt_thread *thread);
+
+/* True when the thread may write now: its slot is this process's and its chunk has room. */
+static inline bool mt_emit_is_ready(const struct mt_thread *thread)
+{
+	return thread->epoch == mt_load_relaxed(&mt_wiped.epoch) &&
+	       thread->writer.next != thread->writer.end;
+}
+
+/* For what happens before the program's call: frees, begins of a realloc. */
+static inline void mt_emit_before(struct mt_thread *thread, enum mt_rec_kind kind,
+				  const void *block, uint64_t size)
+{
+	if (mt_likely(mt_emit_is_ready(thread)))
+		mt_writer_put(&thread->writer, mt_stamp(), (uintptr_t)block, size, kind);
+	else
+		mt_emit_slow(thread, kind, (uintptr_t)block, size, false);
+}
+
+/* For what happens after it. */
+static inline void mt_emit_after(struct mt_thread *thread, enum mt_rec_kind kind, const void *block,
+				 uint64_t size)
+{
+	if (mt_likely(mt_emit_is_ready(thread)))
+		mt_writer_put(&thread->writer, mt_stamp_after(), (uintptr_t)block, size, kind);
+	else
+		mt_emit_slow(thread, kind, (uintptr_t)block, size, true);
+}
+
+#endif

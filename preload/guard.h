@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What a thread keeps: the re-entrancy guard and its writer. 56 bytes of initial-exec TLS, so that
+ * reaching it never allocates.
+ *
+ * A hook sets the guard on entry. A hook that finds it set was called by the allocator below
+ * (MT_GUARD_CALL) or by a signal handler while a record was being written (MT_GUARD_WRITE): it
+ * passes the call on and records nothing.
+ *
+ * Before ld.so has relocated this library, the offset of mt_thread reads as 0, and the structure
+ * then lies over the thread control block, whose first word is its own address. So `guard` is the
+ * first member, as wide as a pointer, and tested before anything is written: such a call takes the
+ * way of a nested one, which asks mt_early_is_relocated.
+ */
+#ifndef MT_PRELOAD_GUARD_H
+#define MT_PRELOAD_GUARD_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/chunk_producer.h"
+
+#define mt_likely(x)   __builtin_expect(!!(x), 1)
+#define mt_unlikely(x) __builtin_expect(!!(x), 0)
+
+enum {
+	MT_GUARD_NONE = 0,
+	MT_GUARD_CALL = 1,  /* in the next allocator */
+	MT_GUARD_WRITE = 2, /* in our own code */
+};
+
+struct mt_thread {
+	uint64_t guard;
+	uint64_t epoch; /* that of the process this thread has its slot in */
+	struct mt_writer writer;
+	uint64_t fork_number; /* of the fork that this thread is in, 0: none */
+};
+
+static_assert(offsetof(struct mt_thread, guard) == 0, "see above");
+
+extern __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
+
+/* The fence keeps the compiler from moving our stores across; a signal handler may look. */
+static inline void mt_guard_set(struct mt_thread *thread, uint64_t value)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mt_store_relaxed(&thread->guard, value);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+#endif

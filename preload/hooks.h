@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * How a hook is declared. In the library it is exported under the name of what it stands before; a
+ * test program that links our sources gets it as mt_hook_NAME instead (MT_HARNESS), so that it does
+ * not hook itself.
+ */
+#ifndef MT_PRELOAD_HOOKS_H
+#define MT_PRELOAD_HOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef MT_HARNESS
+#define MT_NAME(name) mt_hook_##name
+#else
+#define MT_NAME(name) name
+#endif
+#define MT_HOOK __attribute__((visibility("default")))
+
+MT_HOOK void *MT_NAME(malloc)(size_t size);
+MT_HOOK void MT_NAME(free)(void *block);
+MT_HOOK void MT_NAME(cfree)(void *block);
+MT_HOOK void MT_NAME(free_sized)(void *block, size_t size);
+MT_HOOK void MT_NAME(free_aligned_sized)(void *block, size_t align, size_t size);
+MT_HOOK void *MT_NAME(calloc)(size_t count, size_t each);
+MT_HOOK void *MT_NAME(realloc)(void *old, size_t size);
+MT_HOOK void *MT_NAME(reallocarray)(void *old, size_t count, size_t each);
+MT_HOOK int MT_NAME(posix_memalign)(void **ret_block, size_t align, size_t size);
+MT_HOOK void *MT_NAME(aligned_alloc)(size_t align, size_t size);
+MT_HOOK void *MT_NAME(memalign)(size_t align, size_t size);
+MT_HOOK void *MT_NAME(valloc)(size_t size);
+MT_HOOK void *MT_NAME(pvalloc)(size_t size);
+MT_HOOK pid_t MT_NAME(fork)(void);
+MT_HOOK pid_t MT_NAME(_Fork)(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Marks forks in the parent's stream. The child needs no hook: the wiped page tells it what it is,
+ * whichever way it was made. vfork is not wrapped: its child would return into a frame that the
+ * parent still needs, and what it allocates is the parent's.
+ */
+#include "preload/hooks.h"
+
+#include <errno.h>
+
+#include "preload/attach.h"
+#include "preload/emit.h"
+#include "preload/real.h"
+
+static void mark(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t number, uint64_t size)
+{
+	if (thread->guard != MT_GUARD_NONE) /* a signal handler that forks inside a hook */
+		return;
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	mt_emit_before(thread, kind, (const void *)(uintptr_t)number, size);
+	mt_guard_set(thread, MT_GUARD_NONE);
+}
+
+static pid_t marked_fork(pid_t (*real)(void))
+{
+	struct mt_thread *thread = &mt_thread;
+	uint64_t number = mt_add_relaxed(&mt_image.fork_count, 1) + 1;
+	pid_t pid;
+
+	/* The child must not inherit a half-done registration. */
+	mt_attach();
+	mark(thread, MT_REC_FORK, number, 0);
+	thread->fork_number = number;
+	pid = real();
+	if (pid == 0)
+		return 0;
+	thread->fork_number = 0;
+	mark(thread, MT_REC_FORK_DONE, number, pid > 0 ? (uint64_t)pid : 0);
+	return pid;
+}
+
+MT_HOOK pid_t MT_NAME(fork)(void)
+{
+	(void)mt_real_resolve(); /* false only inside the look-up, where nobody forks */
+	return marked_fork(mt_real.fork);
+}
+
+MT_HOOK pid_t MT_NAME(_Fork)(void)
+{
+	(void)mt_real_resolve(); /* as above */
+	if (mt_real._Fork == NULL) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return marked_fork(mt_real._Fork);
+}

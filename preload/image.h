@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the process image knows of its session. Set by attach, inherited by forked children, who
+ * change only what names their own process slot.
+ */
+#ifndef MT_PRELOAD_IMAGE_H
+#define MT_PRELOAD_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/chunk_producer.h"
+
+#if defined(__x86_64__)
+#define MT_PAGE_BYTES 4096
+#else
+#define MT_PAGE_BYTES 65536
+#endif
+
+/*
+ * A page that the kernel wipes in the child of a fork, raw clone included. `epoch` names the
+ * process slot that this process records under: slot + 1 and its generation. 0: none; the slow path
+ * finds out why.
+ */
+struct mt_wiped {
+	uint64_t epoch;
+	uint32_t claiming; /* 1: a thread is claiming the process slot */
+	uint32_t own;	   /* 1: the slots that threads hold are this process's */
+	char rest[MT_PAGE_BYTES - 16];
+};
+
+enum mt_recording {
+	MT_RECORDING_NEW = 0, /* not yet attached */
+	MT_RECORDING_ON,
+	MT_RECORDING_OFF,     /* untracked, or the session has ended */
+	MT_RECORDING_SANDBOX, /* the program forbade it: count only */
+};
+
+struct mt_image {
+	uint32_t recording;   /* enum mt_recording; atomic */
+	uint32_t attaching;   /* 0 nobody has, 1 somebody is, 2 done; atomic */
+	uint32_t stamp_mode;  /* enum mt_stamp_mode */
+	uint32_t mmap_events; /* 0 or 1 */
+	uint32_t follow;      /* 0 or 1: put us back into environments */
+	uint32_t proc;	      /* our process slot + 1 */
+	uint32_t proc_generation;
+	int32_t tid_offset;  /* of the tid behind pthread_self(); 0: not known */
+	uint64_t fork_count; /* numbers given to forks; atomic */
+	struct mt_producer producer;
+};
+
+extern struct mt_wiped mt_wiped;
+extern struct mt_image mt_image;
+
+#endif

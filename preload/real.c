@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "preload/real.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "common/atomic.h"
+#include "preload/early.h"
+#include "preload/elf_lookup.h"
+#include "preload/guard.h"
+
+struct name {
+	const char *symbol;
+	uint32_t offset; /* in struct mt_real */
+};
+
+#define NAME(result, member, symbol, arguments) { symbol, offsetof(struct mt_real, member) },
+static const struct name names[] = { MT_REAL_ALL(NAME) };
+#undef NAME
+
+#define NAME_COUNT (sizeof(names) / sizeof(names[0]))
+
+struct search {
+	void *found[NAME_COUNT];
+	uint32_t objects; /* seen so far */
+	bool behind_us;	  /* the walk has passed us */
+	bool all;	  /* look in objects before us too */
+};
+
+struct mt_objects mt_objects;
+static uint32_t resolved;
+static const struct mt_thread *resolving; /* whose thread looks up */
+
+/*
+ * The heap functions before the look-up: look up, and call what was found. A resolver of an
+ * indirect function may allocate while its thread looks up: that is served from the arena.
+ */
+
+static void *first_malloc(size_t size)
+{
+	if (!mt_real_resolve())
+		return mt_early_alloc(size, 0);
+	return mt_real.malloc(size);
+}
+
+static void first_free(void *block)
+{
+	if (mt_real_resolve())
+		mt_real.free(block);
+	else
+		mt_early_free(block);
+}
+
+static void *first_calloc(size_t count, size_t each)
+{
+	if (!mt_real_resolve())
+		return mt_early_alloc(count * each, 0);
+	return mt_real.calloc(count, each);
+}
+
+static void *first_realloc(void *block, size_t size)
+{
+	if (!mt_real_resolve())
+		return mt_early_realloc(block, size);
+	return mt_real.realloc(block, size);
+}
+
+static void *first_reallocarray(void *block, size_t count, size_t each)
+{
+	mt_real_resolve();
+	return mt_real.reallocarray(block, count, each);
+}
+
+static int first_posix_memalign(void **ret_block, size_t align, size_t size)
+{
+	mt_real_resolve();
+	return mt_real.posix_memalign(ret_block, align, size);
+}
+
+static void *first_aligned_alloc(size_t align, size_t size)
+{
+	mt_real_resolve();
+	return mt_real.aligned_alloc(align, size);
+}
+
+static void *first_memalign(size_t align, size_t size)
+{
+	mt_real_resolve();
+	return mt_real.memalign(align, size);
+}
+
+static void *first_valloc(size_t size)
+{
+	mt_real_resolve();
+	return mt_real.valloc(size);
+}
+
+static void *first_pvalloc(size_t size)
+{
+	mt_real_resolve();
+	return mt_real.pvalloc(size);
+}
+
+static void first_free_sized(void *block, size_t size)
+{
+	mt_real_resolve();
+	mt_real.free_sized(block, size);
+}
+
+static void first_free_aligned_sized(void *block, size_t align, size_t size)
+{
+	mt_real_resolve();
+	mt_real.free_aligned_sized(block, align, size);
+}
+
+struct mt_real mt_real = {
+	.malloc = first_malloc,
+	.free = first_free,
+	.calloc = first_calloc,
+	.realloc = first_realloc,
+	.reallocarray = first_reallocarray,
+	.posix_memalign = first_posix_memalign,
+	.aligned_alloc = first_aligned_alloc,
+	.memalign = first_memalign,
+	.valloc = first_valloc,
+	.pvalloc = first_pvalloc,
+	.free_sized = first_free_sized,
+	.free_aligned_sized = first_free_aligned_sized,
+	.cfree = first_free,
+};
+
+/* What the next in line may lack, made from what it has. */
+
+static void *made_reallocarray(void *block, size_t count, size_t each)
+{
+	size_t size;
+
+	if (__builtin_mul_overflow(count, each, &size)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return mt_real.realloc(block, size);
+}
+
+static void made_free_sized(void *block, size_t size)
+{
+	(void)size; /* a hint that free has no use for */
+	mt_real.free(block);
+}
+
+static void made_free_aligned_sized(void *block, size_t align, size_t size)
+{
+	(void)align; /* as above */
+	(void)size;
+	mt_real.free(block);
+}
+
+static struct mt_range object_range(const struct dl_phdr_info *info)
+{
+	struct mt_range range = { .from = UINTPTR_MAX, .to = 0 };
+	uint32_t i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type != PT_LOAD)
+			continue;
+		if (from < range.from)
+			range.from = from;
+		if (from + part->p_memsz > range.to)
+			range.to = from + part->p_memsz;
+	}
+	if (range.from > range.to)
+		range.from = range.to;
+	return range;
+}
+
+static const ElfW(Dyn) * object_dynamic(const struct dl_phdr_info *info)
+{
+	uint32_t i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			return (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	}
+	return NULL;
+}
+
+static void search_object(struct search *search, const struct mt_elf *elf,
+			  const struct mt_range *range)
+{
+	size_t i;
+
+	for (i = 0; i < NAME_COUNT; i++) {
+		if (search->found[i] != NULL)
+			continue;
+		search->found[i] = mt_elf_find(elf, names[i].symbol);
+		if (search->found[i] != NULL && names[i].offset == offsetof(struct mt_real, malloc))
+			mt_objects.heap = *range;
+	}
+}
+
+static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
+{
+	struct search *search = context;
+	struct mt_range range = object_range(info);
+	const ElfW(Dyn) *dynamic = object_dynamic(info);
+	bool executable = search->objects++ == 0;
+	struct mt_elf elf;
+
+	(void)info_bytes; /* the members that we read were always there */
+	if (mt_range_has(&range, &mt_real)) {
+		mt_objects.self = range;
+		mt_objects.self_path = info->dlpi_name;
+		search->behind_us = true;
+		return 0;
+	}
+	if (dynamic == NULL || !mt_elf_open(info->dlpi_addr, dynamic, &elf))
+		return 0;
+	if (executable)
+		mt_objects.executable_defines = mt_elf_find(&elf, "malloc") != NULL;
+	if (mt_elf_find(&elf, "__libc_start_main") != NULL)
+		mt_objects.libc = range;
+	if (range.from == getauxval(AT_BASE))
+		mt_objects.linker = range;
+	if (search->behind_us || search->all)
+		search_object(search, &elf, &range);
+	return 0;
+}
+
+static void fill_gaps(void)
+{
+	if (mt_real.reallocarray == NULL || mt_real.reallocarray == first_reallocarray)
+		mt_real.reallocarray = made_reallocarray;
+	if (mt_real.free_sized == NULL || mt_real.free_sized == first_free_sized)
+		mt_real.free_sized = made_free_sized;
+	if (mt_real.free_aligned_sized == NULL ||
+	    mt_real.free_aligned_sized == first_free_aligned_sized)
+		mt_real.free_aligned_sized = made_free_aligned_sized;
+	if (mt_real.cfree == NULL || mt_real.cfree == first_free)
+		mt_real.cfree = mt_real.free;
+}
+
+/* Should there be no heap at all behind us, ours serves what little it can. */
+static void *early_malloc(size_t size)
+{
+	return mt_early_alloc(size, 0);
+}
+
+bool mt_real_resolve(void)
+{
+	struct search search = { .objects = 0 };
+	size_t i;
+
+	if (mt_load_acquire(&resolved) != 0)
+		return true;
+	if (mt_load_relaxed(&resolving) == &mt_thread)
+		return false;
+	mt_store_relaxed(&resolving, &mt_thread);
+	dl_iterate_phdr(visit, &search);
+	/* Loaded by dlopen we may stand behind libc: then take what is anywhere. */
+	search.all = true;
+	search.objects = 0;
+	if (search.found[0] == NULL)
+		dl_iterate_phdr(visit, &search);
+	for (i = 0; i < NAME_COUNT; i++) {
+		if (search.found[i] != NULL)
+			memcpy((char *)&mt_real + names[i].offset, &search.found[i],
+			       sizeof(void *));
+	}
+	if (search.found[0] == NULL)
+		mt_real.malloc = early_malloc;
+	fill_gaps();
+	mt_early_guard_real();
+	mt_store_release(&resolved, 1);
+	return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What comes next in line for each of our hooks.
+ *
+ * The look-up walks the loaded objects behind us, in load order, which is the order of the global
+ * scope, and reads their symbol tables itself: dlsym allocates, locks, and has a new version in
+ * glibc 2.34. Until the look-up the heap functions of the table are ones that do it first, so a
+ * hook calls through the table without a test.
+ *
+ * Threads: constant after the first look-up. Two threads that look up at once store the same.
+ */
+#ifndef MT_PRELOAD_REAL_H
+#define MT_PRELOAD_REAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "preload/hook_names.h"
+
+#define MT_REAL_MEMBER(result, member, symbol, arguments) result(*member) arguments;
+struct mt_real {
+	MT_REAL_ALL(MT_REAL_MEMBER)
+};
+#undef MT_REAL_MEMBER
+
+/* Where an object lies: [from, to). */
+struct mt_range {
+	uintptr_t from;
+	uintptr_t to;
+};
+
+struct mt_objects {
+	struct mt_range self;
+	struct mt_range heap; /* the object whose malloc is next in line */
+	struct mt_range libc;
+	struct mt_range linker;	 /* ld.so */
+	const char *self_path;	 /* as ld.so loaded us */
+	bool executable_defines; /* the executable has a malloc of its own: we are not asked */
+};
+
+extern struct mt_real mt_real;
+extern struct mt_objects mt_objects;
+
+/* Looks everything up, once. Returns false when this thread is in the middle of that. */
+bool mt_real_resolve(void);
+
+static inline bool mt_range_has(const struct mt_range *range, const void *address)
+{
+	return (uintptr_t)address - range->from < range->to - range->from;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "preload/settings.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* In ld.so: the stack as the kernel made it, from argc on. Absent on other C libraries. */
+extern void *__libc_stack_end __attribute__((weak));
+
+char **mt_settings_environment(void)
+{
+	const long *stack;
+
+	if (environ != NULL)
+		return environ;
+	if (&__libc_stack_end == NULL || __libc_stack_end == NULL)
+		return NULL;
+	stack = __libc_stack_end;
+	return (char **)(stack + 1 + stack[0] + 1);
+}
+
+const char *mt_settings_get(char *const *environment, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; environment != NULL && *environment != NULL; environment++) {
+		if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=')
+			return *environment + len + 1;
+	}
+	return NULL;
+}

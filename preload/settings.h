@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Reads the environment without allocating, also before libc has set `environ`.
+ */
+#ifndef MT_PRELOAD_SETTINGS_H
+#define MT_PRELOAD_SETTINGS_H
+
+/* The environment as it is now, NULL when it cannot be found. */
+char **mt_settings_environment(void);
+
+/* The value of `name` in `environment`, or NULL. */
+const char *mt_settings_get(char *const *environment, const char *name);
+
+#endif
