@@ -30,3 +30,36 @@ else
 libmtkernel_la_SOURCES += sidecar/kernel_nobpf.c
 endif
 EXTRA_DIST += sidecar/kernel_bpf.c sidecar/kernel_nobpf.c
+# The program. Its parts are a library of their own, for the unit tests.
+noinst_LTLIBRARIES += libmtsidecar.la
+libmtsidecar_la_SOURCES = \
+	sidecar/child.c sidecar/child.h \
+	sidecar/command.c sidecar/command.h \
+	sidecar/control.c sidecar/control.h \
+	sidecar/coverage.c sidecar/coverage.h \
+	sidecar/identity.c sidecar/identity.h \
+	sidecar/inherited.c sidecar/inherited.h \
+	sidecar/job.c sidecar/job.h \
+	sidecar/loop.c sidecar/loop.h \
+	sidecar/loss.c sidecar/loss.h \
+	sidecar/recorder.c sidecar/recorder.h \
+	sidecar/options.c sidecar/options.h \
+	sidecar/output.c sidecar/output.h \
+	sidecar/report.c sidecar/report.h \
+	sidecar/run.c sidecar/run.h \
+	sidecar/runmeta.c sidecar/runmeta.h \
+	sidecar/say.c sidecar/say.h \
+	sidecar/session.c sidecar/session.h \
+	sidecar/watch.c sidecar/watch.h
+libmtsidecar_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+EXTRA_PROGRAMS += memtrack-sidecar
+memtrack_sidecar_SOURCES = sidecar/main.c
+memtrack_sidecar_LDADD = libmtsidecar.la libmtorder.la libmtkernel.la libmtencoder.la libmtcommon.la
+
+EXTRA_DIST += preload/memtrack-preload.in
+# The launcher: only the places of the installed parts are filled in.
+CLEANFILES += memtrack-preload
+memtrack-preload: preload/memtrack-preload.in Makefile
+	$(AM_V_GEN)$(SED) -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
+		-e 's|@pkglibdir[@]|$(pkglibdir)|g' $(top_srcdir)/preload/memtrack-preload.in > $@.tmp && \
+		chmod +x $@.tmp && mv $@.tmp $@

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sidecar/options.h"
+
+#define HIGH_FD	   512
+#define CLOSE_SLOW 65536
+
+int mt_move_fd_high(int fd)
+{
+	int base, moved = -1;
+
+	/* A small limit leaves less room: half of what there is, then less. */
+	for (base = HIGH_FD; moved < 0 && base > 2; base /= 2)
+		moved = fcntl(fd, F_DUPFD_CLOEXEC, base);
+	if (moved < 0)
+		return fd;
+	close(fd);
+	return moved;
+}
+
+/* What travels back through the gate when the command cannot be run. */
+struct child_error {
+	int32_t error;
+};
+
+static _Noreturn void child_main(int gate, char **argv, char **env,
+				 const struct mt_identity *identity,
+				 const struct mt_inherited *inherited)
+{
+	struct child_error report;
+	ssize_t n;
+	char go;
+
+	do {
+		n = read(gate, &go, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(MT_EXIT_FAILURE);
+	report.error = -mt_identity_take(identity);
+	if (!report.error) {
+		mt_inherited_restore(inherited);
+		execvpe(argv[0], argv, env);
+		report.error = errno;
+	}
+	/* The gate is a socket: MSG_NOSIGNAL, since SIGPIPE is as the user had it by now. */
+	send(gate, &report, sizeof(report), MSG_NOSIGNAL);
+	_exit(report.error == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN);
+}
+
+static void close_all_but(int keep)
+{
+	int fd;
+
+	if (syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0u) == 0 &&
+	    syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0u) == 0)
+		return;
+	for (fd = 3; fd < CLOSE_SLOW; fd++) {
+		if (fd != keep)
+			close(fd);
+	}
+}
+
+static void give_up_standard_io(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dup3(fd, STDIN_FILENO, O_CLOEXEC);
+	dup3(fd, STDOUT_FILENO, O_CLOEXEC);
+	close(fd);
+}
+
+int mt_child_fork(char **argv, char **env, const struct mt_identity *identity,
+		  const struct mt_inherited *inherited, struct mt_child *ret_child)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pair[0] = mt_move_fd_high(pair[0]);
+	pair[1] = mt_move_fd_high(pair[1]);
+	pid = fork();
+	if (pid < 0) {
+		int err = -errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	if (pid == 0) {
+		close(pair[0]);
+		child_main(pair[1], argv, env, identity, inherited);
+	}
+	close(pair[1]);
+	close_all_but(pair[0]);
+	give_up_standard_io();
+	ret_child->pid = pid;
+	ret_child->gate = pair[0];
+	ret_child->ended = false;
+	ret_child->status = 0;
+	return 0;
+}
+
+int mt_child_run(struct mt_child *child)
+{
+	struct child_error report;
+	ssize_t n;
+
+	if (send(child->gate, "g", 1, MSG_NOSIGNAL) != 1)
+		return -EPIPE; /* killed while it waited: its status tells */
+	do {
+		n = recv(child->gate, &report, sizeof(report), MSG_WAITALL);
+	} while (n < 0 && errno == EINTR);
+	close(child->gate);
+	child->gate = -1;
+	if (n != (ssize_t)sizeof(report))
+		return 0;
+	return report.error ? -report.error : -EINVAL;
+}
+
+void mt_child_cancel(struct mt_child *child)
+{
+	if (child->gate >= 0)
+		close(child->gate);
+	child->gate = -1;
+	if (!child->ended && child->pid > 0) {
+		kill(child->pid, SIGKILL);
+		while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
+			;
+		child->ended = true;
+	}
+}

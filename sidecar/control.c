@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sidecar/child.h"
+
+/* Clients that have connected and said nothing yet. An honest one speaks at once. */
+#define CLIENTS_MAX	 128
+#define CLIENT_WAIT_MS	 2000
+#define ACCEPTS_A_SERVE	 256
+#define LISTENERS	 2
+#define EVENTS_A_SERVE	 64
+#define LISTENER_BACKLOG 4096
+
+struct client {
+	int fd; /* -1: free */
+	struct ucred peer;
+	uint64_t deadline_ms;
+};
+
+struct mt_control {
+	int epoll_fd;
+	int listeners[LISTENERS]; /* -1: none */
+	int reserve;		  /* given up for a moment to turn a client away at the limit */
+	uid_t owner;
+	uint8_t token[MT_TOKEN_BYTES];
+	mt_control_hello_fn *on_hello;
+	void *context;
+	struct mt_control_counts counts;
+	int client_count;
+	struct client clients[CLIENTS_MAX];
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int listen_at(const struct sockaddr_un *address, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	fd = mt_move_fd_high(fd);
+	if (bind(fd, (const struct sockaddr *)address, len) == 0 &&
+	    listen(fd, LISTENER_BACKLOG) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int listen_abstract(const struct mt_session *session)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
+			   MT_SOCKET_PREFIX "%s", session->name);
+
+	return listen_at(&address,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
+}
+
+static int listen_path(const struct mt_session *session)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (!session->directory[0])
+		return -ENOENT;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/" MT_SOCKET_FILE,
+		 session->directory);
+	return listen_at(&address, sizeof(address));
+}
+
+static int add_to_epoll(struct mt_control *control, int fd, uint32_t tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = tag };
+
+	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_hello, void *context,
+		    struct mt_control **ret_control)
+{
+	struct mt_control *control = calloc(1, sizeof(*control));
+	int i, fd, err = -ENOMEM;
+
+	if (!control)
+		return -ENOMEM;
+	for (i = 0; i < CLIENTS_MAX; i++)
+		control->clients[i].fd = -1;
+	control->listeners[0] = control->listeners[1] = -1;
+	control->reserve = mt_move_fd_high(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	control->owner = session->owner;
+	memcpy(control->token, session->token, sizeof(control->token));
+	control->on_hello = on_hello;
+	control->context = context;
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	control->epoll_fd = fd < 0 ? -1 : mt_move_fd_high(fd);
+	if (fd < 0) {
+		err = -errno;
+		goto fail;
+	}
+	control->listeners[0] = listen_abstract(session);
+	control->listeners[1] = listen_path(session);
+	/* One of them is enough for most: a sandbox may forbid the other. */
+	if (control->listeners[0] < 0 && control->listeners[1] < 0) {
+		err = control->listeners[0];
+		goto fail;
+	}
+	for (i = 0; i < LISTENERS; i++) {
+		err = control->listeners[i] < 0 ? 0
+						: add_to_epoll(control, control->listeners[i],
+							       CLIENTS_MAX + (uint32_t)i);
+		if (err)
+			goto fail;
+	}
+	*ret_control = control;
+	return 0;
+
+fail:
+	mt_control_close(control);
+	return err;
+}
+
+int mt_control_fd(const struct mt_control *control)
+{
+	return control->epoll_fd;
+}
+
+void mt_control_counts(const struct mt_control *control, struct mt_control_counts *ret_counts)
+{
+	*ret_counts = control->counts;
+}
+
+static void drop_client(struct mt_control *control, struct client *client)
+{
+	close(client->fd); /* leaves the epoll set by this */
+	client->fd = -1;
+	control->client_count--;
+}
+
+static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_bytes)
+{
+	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC,
+				      .version = MT_CONTROL_VERSION,
+				      .bytes = sizeof(welcome),
+				      .status = status,
+				      .total_bytes = total_bytes };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof(welcome) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (memory >= 0) {
+		struct cmsghdr *header;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &memory, sizeof(memory));
+	}
+	/* A client that has gone, or does not read, does without: it runs on untracked. */
+	sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The time it takes must not tell how much of the token was right. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+	unsigned difference = 0;
+	size_t i;
+
+	for (i = 0; i < MT_TOKEN_BYTES; i++)
+		difference |= (unsigned)(a[i] ^ b[i]);
+	return difference == 0;
+}
+
+static bool is_valid(const struct mt_control *control, const struct mt_hello *hello, size_t len)
+{
+	return len == sizeof(*hello) && hello->magic == MT_HELLO_MAGIC &&
+	       hello->version == MT_CONTROL_VERSION && hello->bytes == sizeof(*hello) &&
+	       same_token(hello->token, control->token);
+}
+
+static void answer(struct mt_control *control, int fd, const struct ucred *peer,
+		   const struct mt_hello *hello, size_t len)
+{
+	uint64_t total_bytes = 0;
+	uint32_t status;
+	int memory = -1;
+
+	/* Without a number in our PID namespace we could follow nothing of it. */
+	if (!is_valid(control, hello, len) || peer->pid <= 0) {
+		control->counts.refused++;
+		send_welcome(fd, MT_WELCOME_REFUSED, -1, 0);
+		return;
+	}
+	status = control->on_hello(control->context, peer->pid, hello, &memory, &total_bytes);
+	if (status == MT_WELCOME_OK)
+		control->counts.welcomed++;
+	else if (status == MT_WELCOME_FULL)
+		control->counts.full++;
+	send_welcome(fd, status, memory, total_bytes);
+	if (memory >= 0)
+		close(memory);
+}
+
+/* Returns false while the client has said nothing. */
+static bool read_hello(struct mt_control *control, int fd, const struct ucred *peer)
+{
+	struct mt_hello hello;
+	ssize_t n;
+
+	n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n > 0)
+		answer(control, fd, peer, &hello, (size_t)n);
+	return true;
+}
+
+static struct client *free_entry(struct mt_control *control)
+{
+	struct client *oldest = &control->clients[0];
+	int i;
+
+	for (i = 0; i < CLIENTS_MAX; i++) {
+		if (control->clients[i].fd < 0)
+			return &control->clients[i];
+		if (control->clients[i].deadline_ms < oldest->deadline_ms)
+			oldest = &control->clients[i];
+	}
+	drop_client(control, oldest);
+	return oldest;
+}
+
+static void keep_client(struct mt_control *control, int fd, const struct ucred *peer)
+{
+	struct client *client = free_entry(control);
+
+	if (add_to_epoll(control, fd, (uint32_t)(client - control->clients)) < 0) {
+		close(fd);
+		return;
+	}
+	client->fd = fd;
+	client->peer = *peer;
+	client->deadline_ms = now_ms() + CLIENT_WAIT_MS;
+	control->client_count++;
+}
+
+static void admit(struct mt_control *control, int fd)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+		close(fd);
+		return;
+	}
+	/* The abstract name is open to all users of the machine: others are not even listened to.
+	 * A root session follows its programs through setuid(). */
+	if (peer.uid != control->owner && peer.uid != 0 && control->owner != 0) {
+		control->counts.refused++;
+		close(fd);
+		return;
+	}
+	if (read_hello(control, fd, &peer))
+		close(fd);
+	else
+		keep_client(control, fd, &peer);
+}
+
+/* At the limit of descriptors: takes a client off the queue and lets it go unserved. */
+static void turn_away(struct mt_control *control, int listener)
+{
+	int fd;
+
+	if (control->reserve < 0)
+		return;
+	close(control->reserve);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0) {
+		send_welcome(fd, MT_WELCOME_FULL, -1, 0);
+		control->counts.full++;
+		close(fd);
+	}
+	control->reserve = mt_move_fd_high(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+static void accept_all(struct mt_control *control, int listener)
+{
+	int i, fd;
+
+	for (i = 0; i < ACCEPTS_A_SERVE; i++) {
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			admit(control, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			turn_away(control, listener);
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+static void drop_late(struct mt_control *control)
+{
+	uint64_t now = now_ms();
+	int i;
+
+	for (i = 0; control->client_count && i < CLIENTS_MAX; i++) {
+		struct client *client = &control->clients[i];
+
+		if (client->fd >= 0 && now >= client->deadline_ms)
+			drop_client(control, client);
+	}
+}
+
+int mt_control_timeout_ms(const struct mt_control *control)
+{
+	return control->client_count ? CLIENT_WAIT_MS / 4 : -1;
+}
+
+void mt_control_serve(struct mt_control *control)
+{
+	struct epoll_event events[EVENTS_A_SERVE];
+	int i, n;
+
+	n = epoll_wait(control->epoll_fd, events, EVENTS_A_SERVE, 0);
+	for (i = 0; i < n; i++) {
+		uint32_t tag = events[i].data.u32;
+
+		if (tag < CLIENTS_MAX) {
+			struct client *client = &control->clients[tag];
+
+			/* An earlier event of this round may have dropped it. */
+			if (client->fd >= 0 && read_hello(control, client->fd, &client->peer))
+				drop_client(control, client);
+		} else if (tag - CLIENTS_MAX < LISTENERS) {
+			accept_all(control, control->listeners[tag - CLIENTS_MAX]);
+		}
+	}
+	drop_late(control);
+}
+
+void mt_control_close(struct mt_control *control)
+{
+	int i;
+
+	if (!control)
+		return;
+	for (i = 0; i < CLIENTS_MAX; i++) {
+		if (control->clients[i].fd >= 0)
+			drop_client(control, &control->clients[i]);
+	}
+	for (i = 0; i < LISTENERS; i++) {
+		if (control->listeners[i] >= 0)
+			close(control->listeners[i]);
+	}
+	if (control->reserve >= 0)
+		close(control->reserve);
+	if (control->epoll_fd >= 0)
+		close(control->epoll_fd);
+	free(control);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/coverage.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sidecar/command.h"
+
+#define BUCKETS	      4096
+#define HELLOS_MAX    16
+#define UNTRACKED_MAX 1000
+/* Files looked at again at the end for a better reason than the kernel could give. */
+#define LOOKS_MAX 64
+/* A kernel whose exit records got lost must not make the table grow for ever. */
+#define PROCESSES_MAX 200000
+
+struct process {
+	struct process *next; /* in its bucket */
+	pid_t pid;
+	bool seen;	/* the kernel told of it: it counts as alive */
+	bool has_exec;	/* the fields below are of its last exec */
+	bool explained; /* by what the kernel cannot see */
+	enum mt_untracked_reason reason;
+	uint64_t exec_ns;
+	uint32_t exec_flags;
+	char *path;
+	/* Hellos come by another way than the kernel's events and may be ahead of them. */
+	int hello_count;
+	uint64_t hellos[HELLOS_MAX];
+};
+
+struct mt_coverage {
+	pthread_mutex_t lock;
+	bool known;
+	size_t process_count;
+	size_t alive;
+	size_t listed;
+	struct mt_coverage_totals totals;
+	struct mt_untracked untracked[UNTRACKED_MAX];
+	struct process *buckets[BUCKETS];
+};
+
+struct mt_coverage *mt_coverage_new(bool known)
+{
+	struct mt_coverage *coverage = calloc(1, sizeof(*coverage));
+
+	if (!coverage)
+		return NULL;
+	pthread_mutex_init(&coverage->lock, NULL);
+	coverage->known = known;
+	coverage->totals.known = known;
+	return coverage;
+}
+
+static void free_process(struct process *process)
+{
+	free(process->path);
+	free(process);
+}
+
+void mt_coverage_free(struct mt_coverage *coverage)
+{
+	size_t i;
+
+	if (!coverage)
+		return;
+	for (i = 0; i < BUCKETS; i++) {
+		while (coverage->buckets[i]) {
+			struct process *process = coverage->buckets[i];
+
+			coverage->buckets[i] = process->next;
+			free_process(process);
+		}
+	}
+	for (i = 0; i < coverage->listed; i++)
+		free(coverage->untracked[i].path);
+	pthread_mutex_destroy(&coverage->lock);
+	free(coverage);
+}
+
+static struct process **find_place(struct mt_coverage *coverage, pid_t pid)
+{
+	struct process **place = &coverage->buckets[(uint32_t)pid % BUCKETS];
+
+	while (*place && (*place)->pid != pid)
+		place = &(*place)->next;
+	return place;
+}
+
+static struct process *find(struct mt_coverage *coverage, pid_t pid)
+{
+	return *find_place(coverage, pid);
+}
+
+static struct process *find_or_add(struct mt_coverage *coverage, pid_t pid)
+{
+	struct process **place = find_place(coverage, pid);
+
+	if (!*place && coverage->process_count < PROCESSES_MAX) {
+		*place = calloc(1, sizeof(**place));
+		if (*place) {
+			(*place)->pid = pid;
+			coverage->process_count++;
+		}
+	}
+	return *place;
+}
+
+static void mark_seen(struct mt_coverage *coverage, struct process *process)
+{
+	if (process && !process->seen) {
+		process->seen = true;
+		coverage->alive++;
+	}
+}
+
+static enum mt_untracked_reason reason_of(const struct process *process)
+{
+	uint32_t flags = process->exec_flags;
+
+	if (process->explained)
+		return process->reason;
+	if (!(flags & MT_EXEC_KNOWN))
+		return MT_UNTRACKED_UNKNOWN;
+	if (flags & MT_EXEC_FOREIGN)
+		return MT_UNTRACKED_FOREIGN;
+	if (flags & MT_EXEC_SECURE)
+		return MT_UNTRACKED_SECURE;
+	if (flags & MT_EXEC_NO_INTERP)
+		return MT_UNTRACKED_STATIC;
+	if (flags & MT_EXEC_NO_PRELOAD)
+		return MT_UNTRACKED_ENVIRONMENT;
+	return MT_UNTRACKED_UNKNOWN;
+}
+
+static void add_untracked(struct mt_coverage *coverage, struct process *process)
+{
+	enum mt_untracked_reason reason = reason_of(process);
+	struct mt_untracked *entry;
+
+	coverage->totals.untracked++;
+	coverage->totals.by_reason[reason]++;
+	if (coverage->listed == UNTRACKED_MAX)
+		return;
+	entry = &coverage->untracked[coverage->listed++];
+	entry->pid = process->pid;
+	entry->time_ns = process->exec_ns;
+	entry->reason = reason;
+	entry->path = process->path;
+	process->path = NULL;
+}
+
+/* Its image is over at `end_ns`: by then its hello has been sent, or there is none. */
+static void end_image(struct mt_coverage *coverage, struct process *process, uint64_t end_ns)
+{
+	bool tracked = false;
+	int i, kept = 0;
+
+	for (i = 0; i < process->hello_count; i++) {
+		if (process->hellos[i] >= end_ns)
+			process->hellos[kept++] = process->hellos[i];
+		else if (process->has_exec && process->hellos[i] >= process->exec_ns)
+			tracked = true;
+	}
+	process->hello_count = kept;
+	if (process->has_exec && !tracked)
+		add_untracked(coverage, process);
+	if (process->has_exec)
+		process->explained = false;
+	process->has_exec = false;
+	free(process->path);
+	process->path = NULL;
+}
+
+static void note_exec(struct mt_coverage *coverage, const struct mt_kev *event)
+{
+	struct process *process = find_or_add(coverage, event->pid);
+
+	if (!process)
+		return;
+	mark_seen(coverage, process);
+	end_image(coverage, process, event->time_ns);
+	process->has_exec = true;
+	process->exec_ns = event->time_ns;
+	process->exec_flags = event->exec_flags;
+	if (event->path && event->path_len)
+		process->path = strndup(event->path, event->path_len);
+}
+
+static void note_exit(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+{
+	struct process **place = find_place(coverage, pid);
+	struct process *process = *place;
+
+	if (!process)
+		return;
+	end_image(coverage, process, time_ns);
+	if (process->seen)
+		coverage->alive--;
+	*place = process->next;
+	coverage->process_count--;
+	free_process(process);
+}
+
+static void note_fork(struct mt_coverage *coverage, const struct mt_kev *event)
+{
+	struct process *process = find(coverage, event->pid);
+
+	/* Its number was another's, whose exit record got lost. */
+	if (process && process->seen)
+		note_exit(coverage, event->pid, event->time_ns);
+	mark_seen(coverage, find_or_add(coverage, event->pid));
+}
+
+void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid)
+{
+	pthread_mutex_lock(&coverage->lock);
+	mark_seen(coverage, find_or_add(coverage, pid));
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event)
+{
+	if (event->type != MT_KEV_FORK && event->type != MT_KEV_EXEC && event->type != MT_KEV_EXIT)
+		return;
+	pthread_mutex_lock(&coverage->lock);
+	if (event->type == MT_KEV_FORK)
+		note_fork(coverage, event);
+	else if (event->type == MT_KEV_EXEC)
+		note_exec(coverage, event);
+	else
+		note_exit(coverage, event->pid, event->time_ns);
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+/* The process was over before its hello was read from the socket. */
+static bool take_back(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+{
+	size_t i;
+
+	for (i = coverage->listed; i-- > 0;) {
+		struct mt_untracked *entry = &coverage->untracked[i];
+
+		if (entry->pid != pid || entry->time_ns > time_ns)
+			continue;
+		coverage->totals.untracked--;
+		coverage->totals.by_reason[entry->reason]--;
+		free(entry->path);
+		coverage->listed--;
+		memmove(entry, entry + 1, (coverage->listed - i) * sizeof(*entry));
+		return true;
+	}
+	return false;
+}
+
+static void note_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+{
+	struct process *process = find(coverage, pid);
+
+	if ((!process || (process->has_exec && time_ns < process->exec_ns)) &&
+	    take_back(coverage, pid, time_ns))
+		return;
+	process = find_or_add(coverage, pid);
+	if (!process)
+		return;
+	if (process->hello_count == HELLOS_MAX) {
+		process->hello_count--;
+		memmove(process->hellos, process->hellos + 1,
+			(HELLOS_MAX - 1) * sizeof(process->hellos[0]));
+	}
+	process->hellos[process->hello_count++] = time_ns;
+}
+
+void mt_coverage_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+{
+	pthread_mutex_lock(&coverage->lock);
+	coverage->totals.tracked++;
+	if (coverage->known)
+		note_hello(coverage, pid, time_ns);
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+/* Without kernel events there is no exec to wait for: the image is untracked here and now. */
+static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, const char *path,
+		    enum mt_untracked_reason reason)
+{
+	struct process alone = { .pid = pid, .explained = true, .reason = reason };
+	struct process *process;
+
+	pthread_mutex_lock(&coverage->lock);
+	if (coverage->known) {
+		process = find_or_add(coverage, pid);
+		if (process) {
+			process->explained = true;
+			process->reason = reason;
+		}
+	} else {
+		alone.exec_ns = time_ns;
+		alone.path = path ? strdup(path) : NULL;
+		add_untracked(coverage, &alone);
+		free(alone.path);
+	}
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
+			       enum mt_untracked_reason reason)
+{
+	explain(coverage, pid, time_ns, NULL, reason);
+}
+
+void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
+			 enum mt_untracked_reason reason)
+{
+	explain(coverage, pid, 0, path, reason);
+}
+
+size_t mt_coverage_alive(struct mt_coverage *coverage)
+{
+	size_t alive;
+
+	pthread_mutex_lock(&coverage->lock);
+	alive = coverage->alive;
+	pthread_mutex_unlock(&coverage->lock);
+	return alive;
+}
+
+/* The kernel's flags do not tell musl or a sanitizer, and perf tells nothing: the file may. */
+static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
+{
+	static const enum mt_untracked_reason reasons[] = {
+		[MT_COMMAND_TRACKABLE] = MT_UNTRACKED_UNKNOWN,
+		[MT_COMMAND_UNKNOWN] = MT_UNTRACKED_UNKNOWN,
+		[MT_COMMAND_STATIC] = MT_UNTRACKED_STATIC,
+		[MT_COMMAND_LIBC] = MT_UNTRACKED_LIBC,
+		[MT_COMMAND_FOREIGN] = MT_UNTRACKED_FOREIGN,
+		[MT_COMMAND_SET_ID] = MT_UNTRACKED_SECURE,
+		[MT_COMMAND_SANITIZER] = MT_UNTRACKED_SANITIZER,
+	};
+	struct mt_command command;
+	enum mt_untracked_reason reason;
+
+	if (!entry->path || entry->path[0] != '/')
+		return;
+	/* Whose ids it had is not known here; that a set-ID bit mattered only the kernel can say.
+	 */
+	mt_command_check(entry->path, 0, 0, &command);
+	reason = reasons[command.kind];
+	if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_SECURE)
+		return;
+	coverage->totals.by_reason[entry->reason]--;
+	coverage->totals.by_reason[reason]++;
+	entry->reason = reason;
+}
+
+void mt_coverage_finish(struct mt_coverage *coverage)
+{
+	struct process *process;
+	size_t i, looks = 0;
+
+	pthread_mutex_lock(&coverage->lock);
+	for (i = 0; i < BUCKETS; i++) {
+		for (process = coverage->buckets[i]; process; process = process->next)
+			end_image(coverage, process, UINT64_MAX);
+	}
+	for (i = 0; i < coverage->listed && looks < LOOKS_MAX; i++) {
+		enum mt_untracked_reason reason = coverage->untracked[i].reason;
+
+		if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_ENVIRONMENT) {
+			look_again(coverage, &coverage->untracked[i]);
+			looks++;
+		}
+	}
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+void mt_coverage_totals(struct mt_coverage *coverage, struct mt_coverage_totals *ret_totals)
+{
+	pthread_mutex_lock(&coverage->lock);
+	*ret_totals = coverage->totals;
+	pthread_mutex_unlock(&coverage->lock);
+}
+
+size_t mt_coverage_untracked(const struct mt_coverage *coverage,
+			     const struct mt_untracked **ret_list)
+{
+	*ret_list = coverage->untracked;
+	return coverage->listed;
+}
+
+size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, size_t max)
+{
+	const struct process *process;
+	size_t i, count = 0;
+
+	for (i = 0; i < BUCKETS; i++) {
+		for (process = coverage->buckets[i]; process; process = process->next) {
+			if (!process->seen)
+				continue;
+			if (count < max)
+				pids[count] = process->pid;
+			count++;
+		}
+	}
+	return count;
+}
+
+const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
+{
+	static const char *const names[MT_UNTRACKED_REASONS] = {
+		[MT_UNTRACKED_UNKNOWN] = "unknown",	    [MT_UNTRACKED_SECURE] = "set-id",
+		[MT_UNTRACKED_STATIC] = "static",	    [MT_UNTRACKED_FOREIGN] = "architecture",
+		[MT_UNTRACKED_ENVIRONMENT] = "environment", [MT_UNTRACKED_LIBC] = "libc",
+		[MT_UNTRACKED_SANITIZER] = "sanitizer",	    [MT_UNTRACKED_REFUSED] = "no-room",
+	};
+
+	return reason < MT_UNTRACKED_REASONS ? names[reason] : names[MT_UNTRACKED_UNKNOWN];
+}
+
+const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
+{
+	static const char *const texts[MT_UNTRACKED_REASONS] = {
+		[MT_UNTRACKED_UNKNOWN] = "for a reason that is not known",
+		[MT_UNTRACKED_SECURE] = "it runs set-ID or with file capabilities",
+		[MT_UNTRACKED_STATIC] = "it is statically linked",
+		[MT_UNTRACKED_FOREIGN] = "it is built for another architecture",
+		[MT_UNTRACKED_ENVIRONMENT] = "it was started without LD_PRELOAD",
+		[MT_UNTRACKED_LIBC] = "it uses another C library",
+		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
+		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
+		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
+	};
+
+	return reason < MT_UNTRACKED_REASONS ? texts[reason] : texts[MT_UNTRACKED_UNKNOWN];
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which images of the tree were tracked, which were not and why, and who is still alive at the end.
+ *
+ * An image is what exec makes. The kernel tells of each exec; an image that loads our library says
+ * hello, with the time at which it met us first. A hello belongs to the last exec of its process
+ * before that time. An exec without one is an untracked image.
+ *
+ * Threads: any; a lock inside.
+ */
+#ifndef MT_SIDECAR_COVERAGE_H
+#define MT_SIDECAR_COVERAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/control.h"
+#include "sidecar/kernel.h"
+
+struct mt_coverage;
+
+enum mt_untracked_reason {
+	MT_UNTRACKED_UNKNOWN,
+	MT_UNTRACKED_SECURE,
+	MT_UNTRACKED_STATIC,
+	MT_UNTRACKED_FOREIGN,
+	MT_UNTRACKED_ENVIRONMENT,
+	MT_UNTRACKED_LIBC,
+	MT_UNTRACKED_SANITIZER,
+	MT_UNTRACKED_ALLOCATOR, /* its executable defines malloc: our hooks are never called */
+	MT_UNTRACKED_REFUSED,	/* it said hello, and there was no room for it */
+	MT_UNTRACKED_REASONS
+};
+
+struct mt_untracked {
+	pid_t pid;
+	uint64_t time_ns; /* of the exec */
+	enum mt_untracked_reason reason;
+	char *path;
+};
+
+struct mt_coverage_totals {
+	bool known; /* false without kernel events: then only `tracked` is counted */
+	uint64_t tracked;
+	uint64_t untracked;
+	uint64_t by_reason[MT_UNTRACKED_REASONS];
+};
+
+/* `known`: the kernel tells of execs. NULL when out of memory. */
+struct mt_coverage *mt_coverage_new(bool known);
+void mt_coverage_free(struct mt_coverage *coverage);
+
+/* A process that is there before the kernel's events begin. */
+void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid);
+
+void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event);
+
+/* An image said hello at `time_ns` and is tracked. */
+void mt_coverage_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns);
+
+/* An image said hello and is not: there was no room for it, or it has an allocator of its own. */
+void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
+			       enum mt_untracked_reason reason);
+
+/* The image of `pid` is untracked for a reason that the kernel does not see. */
+void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
+			 enum mt_untracked_reason reason);
+
+/* How many processes of the tree are alive, as far as the kernel told. */
+size_t mt_coverage_alive(struct mt_coverage *coverage);
+
+/* The end: what has not said hello by now is untracked. */
+void mt_coverage_finish(struct mt_coverage *coverage);
+
+void mt_coverage_totals(struct mt_coverage *coverage, struct mt_coverage_totals *ret_totals);
+
+/* After finish: the untracked images, oldest first (at most 1,000 are listed, all are counted). */
+size_t mt_coverage_untracked(const struct mt_coverage *coverage,
+			     const struct mt_untracked **ret_list);
+
+/* After finish: writes at most `max` numbers of processes that are alive; returns how many are. */
+size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, size_t max);
+
+/* "static", "environment", ...: as the artifact's metadata name it. */
+const char *mt_untracked_reason_name(enum mt_untracked_reason reason);
+
+/* The same for people. */
+const char *mt_untracked_reason_text(enum mt_untracked_reason reason);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * memtrack-sidecar: runs a command and records the heap events of its process tree (started by
+ * memtrack-preload), or follows a process that runs already (started by the preloaded library in
+ * manual use).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sidecar/loop.h"
+#include "sidecar/options.h"
+#include "sidecar/report.h"
+#include "sidecar/run.h"
+#include "sidecar/say.h"
+
+/* The end of the wrapper looks like the end of the command, but for a second core dump. */
+static _Noreturn void die_by(int sig)
+{
+	struct rlimit none = { 0, 0 };
+	sigset_t mask;
+
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(sig, SIG_DFL);
+	sigemptyset(&mask);
+	sigaddset(&mask, sig);
+	sigprocmask(SIG_UNBLOCK, &mask, NULL);
+	kill(getpid(), sig);
+	/* Not reached for any signal that can kill. */
+	_exit(128 + sig);
+}
+
+static _Noreturn void end_as(int status)
+{
+	if (WIFSIGNALED(status))
+		die_by(WTERMSIG(status));
+	exit(WEXITSTATUS(status));
+}
+
+static void on_end(void *context)
+{
+	struct mt_run *run = context;
+
+	run->ending = true;
+}
+
+/* From the opened gate to the result. Returns 0 or a negative errno. */
+static int record(struct mt_run *run)
+{
+	struct mt_loop_options options = { .child = run->has_child ? &run->child : NULL,
+					   .control = run->control,
+					   .recorder = run->recorder,
+					   .on_end = on_end,
+					   .context = run };
+	struct mt_loop *loop;
+	int err;
+
+	err = mt_loop_new(&options, &loop);
+	if (err) {
+		mt_say_error("cannot start recording: %s", strerror(-err));
+		return err;
+	}
+	mt_loop_run(loop);
+	mt_loop_free(loop);
+	mt_run_finish(run);
+	return 0;
+}
+
+static int cannot_run(const char *name, int err)
+{
+	mt_say_error("cannot run %s: %s", name, strerror(-err));
+	return err == -ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
+}
+
+static int run_command(struct mt_run *run)
+{
+	const struct mt_options *options = run->options;
+	bool complete;
+	char **env;
+	int err;
+
+	err = mt_run_prepare(run);
+	if (err)
+		goto fail;
+	env = mt_session_environment(&run->session, &run->identity,
+				     !mt_command_refuses_preload(run->command.kind));
+	err = env ? mt_child_fork(options->command, env, &run->identity, run->inherited,
+				  &run->child)
+		  : -ENOMEM;
+	if (err) {
+		mt_say_error("cannot make a process: %s", strerror(-err));
+		goto fail;
+	}
+	run->root = run->child.pid;
+	err = mt_run_start(run);
+	if (err) {
+		mt_child_cancel(&run->child);
+		goto fail;
+	}
+	err = mt_child_run(&run->child);
+	if (err && err != -EPIPE) {
+		mt_child_cancel(&run->child);
+		mt_run_close(run, true);
+		return cannot_run(options->command[0], err);
+	}
+	err = record(run);
+	if (err) {
+		mt_child_cancel(&run->child);
+		goto fail;
+	}
+	mt_report(run);
+	complete = mt_report_is_complete(run);
+	mt_run_close(run, false);
+	if (options->require_complete && !complete) {
+		mt_say_error("the recording is not complete (--require-complete)");
+		return MT_EXIT_FAILURE;
+	}
+	end_as(run->child.status);
+
+fail:
+	mt_run_close(run, true);
+	return MT_EXIT_FAILURE;
+}
+
+static void answer(int fd, const char *text, const char *detail)
+{
+	char line[1024];
+	int len = snprintf(line, sizeof(line), "%s%s\n", text, detail);
+
+	if (len >= (int)sizeof(line)) {
+		len = sizeof(line);
+		line[len - 1] = '\n';
+	}
+	/* If the program is gone, so is the reason to answer. */
+	if (write(fd, line, (size_t)len) < 0)
+		return;
+}
+
+/* Nothing of the program's may be held open by a process that outlives it. */
+static void detach(int ready_fd)
+{
+	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	for (fd = 0; null >= 0 && fd <= 2; fd++) {
+		/* A terminal waits for nobody; it may have our last words. */
+		if (fd == ready_fd || (fd == STDERR_FILENO && isatty(fd)))
+			continue;
+		dup3(null, fd, O_CLOEXEC);
+	}
+	close(null);
+	if (ready_fd > 3)
+		close_range(3, (unsigned)ready_fd - 1, 0);
+	if (ready_fd >= 3)
+		close_range((unsigned)ready_fd + 1, ~0u, 0);
+}
+
+static int attach(struct mt_run *run)
+{
+	int ready_fd = (int)run->options->ready_fd;
+	int err;
+
+	detach(ready_fd);
+	run->root = (pid_t)run->options->attach;
+	err = mt_run_prepare(run);
+	if (!err)
+		err = mt_run_start(run);
+	if (err) {
+		answer(ready_fd, "!", "the sidecar could not start");
+		mt_run_close(run, true);
+		return MT_EXIT_FAILURE;
+	}
+	answer(ready_fd, "", run->session.value);
+	close(ready_fd);
+	err = record(run);
+	if (!err)
+		mt_report(run);
+	mt_run_close(run, err != 0);
+	return err ? MT_EXIT_FAILURE : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct mt_inherited inherited;
+	static struct mt_options options;
+	static struct mt_run run;
+
+	mt_inherited_save(&inherited);
+	if (mt_options_parse(argc, argv, &options))
+		return MT_EXIT_FAILURE;
+	if (options.help || options.version || options.list_options) {
+		if (options.help)
+			mt_options_help(stdout);
+		else if (options.version)
+			printf("memtrack %s\n", PACKAGE_VERSION);
+		else
+			mt_options_list(stdout);
+		return fflush(stdout) == 0 ? 0 : MT_EXIT_FAILURE;
+	}
+	mt_say_init(options.quiet);
+	mt_inherited_change(&inherited);
+	run.options = &options;
+	run.inherited = &inherited;
+	if (options.attach)
+		return attach(&run);
+	if (!options.command[0]) {
+		mt_say_error("no command was given (memtrack-preload --help tells more)");
+		return MT_EXIT_FAILURE;
+	}
+	run.has_child = true;
+	return run_command(&run);
+}

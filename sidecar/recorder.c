@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/recorder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sidecar/child.h"
+#include "sidecar/watch.h"
+
+#define SLEEP_MIN_NS	INT64_C(50000)
+#define SLEEP_MAX_NS	INT64_C(1000000)
+#define MS_NS		INT64_C(1000000)
+#define WATCH_PERIOD_NS (20 * MS_NS)
+/* A round with fewer events leaves the processor to the program before the next one. */
+#define BUSY_EVENTS 4096
+/* How long the root's exit record may take to come out of the kernel after wait(2) told of it. */
+#define ROOT_EXIT_NS (100 * MS_NS)
+
+struct mt_recorder {
+	struct mt_recorder_options options;
+	struct mt_order *order;
+	struct mt_watch *watch;
+	int event_fd;
+	pthread_t thread;
+	int64_t watched_ns; /* when the watch was last polled */
+
+	pthread_mutex_t lock;
+	pthread_cond_t wake;	/* of the thread */
+	pthread_cond_t settled; /* of mt_recorder_settle() */
+	uint64_t idle_rounds;	/* since the start */
+	bool root_ended;
+	int root_status;
+	bool root_status_known;
+	bool end;
+	bool over;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void on_kernel_event(void *context, const struct mt_kev *event)
+{
+	struct mt_recorder *recorder = context;
+
+	mt_order_kernel_event(recorder->order, event);
+	mt_coverage_kernel_event(recorder->options.coverage, event);
+}
+
+static int drain(void *context)
+{
+	struct mt_recorder *recorder = context;
+
+	return mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);
+}
+
+int mt_recorder_new(const struct mt_recorder_options *options, struct mt_recorder **ret_recorder)
+{
+	struct mt_recorder *recorder = calloc(1, sizeof(*recorder));
+	pthread_condattr_t attr;
+	int err = -ENOMEM;
+
+	if (!recorder)
+		return -ENOMEM;
+	recorder->options = *options;
+	recorder->options.order.drain = drain;
+	recorder->options.order.drain_context = recorder;
+	pthread_mutex_init(&recorder->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&recorder->wake, &attr);
+	pthread_cond_init(&recorder->settled, &attr);
+	pthread_condattr_destroy(&attr);
+	recorder->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (recorder->event_fd < 0) {
+		err = -errno;
+		goto fail;
+	}
+	recorder->event_fd = mt_move_fd_high(recorder->event_fd);
+	recorder->watch = mt_watch_new();
+	if (!recorder->watch)
+		goto fail;
+	err = mt_order_new(&recorder->options.order, &recorder->order);
+	if (err)
+		goto fail;
+	*ret_recorder = recorder;
+	return 0;
+
+fail:
+	mt_recorder_free(recorder);
+	return err;
+}
+
+void mt_recorder_free(struct mt_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	mt_order_free(recorder->order);
+	mt_watch_free(recorder->watch);
+	if (recorder->event_fd >= 0)
+		close(recorder->event_fd);
+	pthread_cond_destroy(&recorder->settled);
+	pthread_cond_destroy(&recorder->wake);
+	pthread_mutex_destroy(&recorder->lock);
+	free(recorder);
+}
+
+struct mt_order *mt_recorder_order(struct mt_recorder *recorder)
+{
+	return recorder->order;
+}
+
+int mt_recorder_fd(const struct mt_recorder *recorder)
+{
+	return recorder->event_fd;
+}
+
+static void announce(struct mt_recorder *recorder)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&recorder->lock);
+	recorder->over = true;
+	pthread_mutex_unlock(&recorder->lock);
+	/* The counter cannot overflow: it is written twice at most. */
+	if (write(recorder->event_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void look_after_processes(struct mt_recorder *recorder)
+{
+	bool kernel_events = recorder->options.order.kernel_events, tell = false, known = false;
+	int64_t now = now_ns();
+	size_t alive = 1;
+	int status = 0;
+
+	if (now - recorder->watched_ns < WATCH_PERIOD_NS)
+		return;
+	recorder->watched_ns = now;
+	if (!kernel_events) {
+		pthread_mutex_lock(&recorder->lock);
+		tell = recorder->root_ended;
+		status = recorder->root_status;
+		known = recorder->root_status_known;
+		recorder->root_ended = false;
+		pthread_mutex_unlock(&recorder->lock);
+		if (tell)
+			mt_order_process_ended(recorder->order, recorder->options.root, status, known);
+		alive = mt_watch_poll(recorder->watch, recorder->order);
+	} else if (recorder->options.whole_tree) {
+		alive = mt_coverage_alive(recorder->options.coverage);
+	}
+	if (recorder->options.whole_tree && alive == 0 && !mt_recorder_is_over(recorder))
+		announce(recorder);
+}
+
+/* Sleeps as long as the last rounds were idle; returns false when the end was asked for. */
+static bool rest(struct mt_recorder *recorder, size_t events, int64_t *sleep_ns)
+{
+	struct timespec ts;
+	int64_t until;
+	bool go_on;
+
+	pthread_mutex_lock(&recorder->lock);
+	if (events == 0) {
+		recorder->idle_rounds++;
+		pthread_cond_broadcast(&recorder->settled);
+	}
+	*sleep_ns = events ? SLEEP_MIN_NS : 2 * *sleep_ns;
+	if (*sleep_ns > SLEEP_MAX_NS)
+		*sleep_ns = SLEEP_MAX_NS;
+	if (!recorder->end && events < BUSY_EVENTS) {
+		until = now_ns() + *sleep_ns;
+		ts.tv_sec = until / 1000000000;
+		ts.tv_nsec = until % 1000000000;
+		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
+	}
+	go_on = !recorder->end;
+	pthread_mutex_unlock(&recorder->lock);
+	return go_on;
+}
+
+/*
+ * The root is gone, so all that it recorded is published: what is missing is its exit record, which
+ * the kernel writes before wait(2) returns. So this rarely takes more than three rounds.
+ */
+static void finish(struct mt_recorder *recorder)
+{
+	int64_t deadline = now_ns() + ROOT_EXIT_NS, sleep_ns = SLEEP_MIN_NS;
+	struct timespec ts;
+
+	recorder->watched_ns = 0;
+	look_after_processes(recorder);
+	while (now_ns() < deadline) {
+		size_t events = mt_order_round(recorder->order);
+
+		if (mt_order_process_done(recorder->order, recorder->options.root))
+			break;
+		if (events)
+			continue;
+		ts = (struct timespec){ .tv_nsec = sleep_ns };
+		nanosleep(&ts, NULL);
+		if (sleep_ns < SLEEP_MAX_NS)
+			sleep_ns *= 2;
+	}
+	mt_order_close_segments(recorder->order);
+	mt_order_finish(recorder->order);
+}
+
+static void *thread_main(void *arg)
+{
+	struct mt_recorder *recorder = arg;
+	int64_t sleep_ns = SLEEP_MIN_NS;
+	size_t events;
+
+	do {
+		events = mt_order_round(recorder->order);
+		look_after_processes(recorder);
+	} while (rest(recorder, events, &sleep_ns));
+	finish(recorder);
+	announce(recorder);
+	return NULL;
+}
+
+int mt_recorder_start(struct mt_recorder *recorder)
+{
+	if (!recorder->options.order.kernel_events)
+		mt_watch_add(recorder->watch, recorder->options.root);
+	return -pthread_create(&recorder->thread, NULL, thread_main, recorder);
+}
+
+void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known)
+{
+	pthread_mutex_lock(&recorder->lock);
+	recorder->root_ended = true;
+	recorder->root_status = status;
+	recorder->root_status_known = status_known;
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+void mt_recorder_settle(struct mt_recorder *recorder, int timeout_ms)
+{
+	int64_t until = now_ns() + timeout_ms * MS_NS;
+	struct timespec ts = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
+	uint64_t target;
+
+	pthread_mutex_lock(&recorder->lock);
+	/* The round that runs now may have looked already: two idle ones after it have not. */
+	target = recorder->idle_rounds + 2;
+	pthread_cond_broadcast(&recorder->wake);
+	while (recorder->idle_rounds < target && !recorder->over) {
+		if (pthread_cond_timedwait(&recorder->settled, &recorder->lock, &ts) == ETIMEDOUT)
+			break;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+void mt_recorder_end(struct mt_recorder *recorder)
+{
+	pthread_mutex_lock(&recorder->lock);
+	recorder->end = true;
+	pthread_cond_broadcast(&recorder->wake);
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+bool mt_recorder_is_over(struct mt_recorder *recorder)
+{
+	bool over;
+
+	pthread_mutex_lock(&recorder->lock);
+	over = recorder->over;
+	pthread_mutex_unlock(&recorder->lock);
+	return over;
+}
+
+void mt_recorder_join(struct mt_recorder *recorder)
+{
+	pthread_join(recorder->thread, NULL);
+}

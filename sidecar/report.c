@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sidecar/say.h"
+
+#define UNTRACKED_LINES 10
+#define ALIVE_SHOWN	8
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void report_file(const struct mt_run *run)
+{
+	uint64_t lost = run->encoder_stats.events_lost;
+
+	if (!run->write_error)
+		return;
+	/* Also when quiet: the file is what was asked for. */
+	if (run->write_error == EFBIG && run->options->max_file_bytes)
+		mt_say_error("%s is incomplete: --max-file-size was reached, %" PRIu64
+			     " event%s not written",
+			     run->output.path, lost, plural(lost));
+	else
+		mt_say_error("%s is incomplete: %s, %" PRIu64 " event%s not written",
+			     run->output.path, strerror(run->write_error), lost, plural(lost));
+}
+
+static void report_losses(const struct mt_run *run)
+{
+	unsigned i;
+
+	for (i = 0; i < MT_LOSS_CAUSES; i++) {
+		uint64_t count = run->loss.by_cause[i];
+
+		if (count && i != MT_LOSS_AT_WRITE)
+			mt_say_note("lost %" PRIu64 " record%s: %s", count, plural(count),
+				    mt_loss_text(i));
+	}
+	if (run->loss.corrupt_streams)
+		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory: what followed "
+			    "there is lost",
+			    run->loss.corrupt_streams, plural(run->loss.corrupt_streams));
+}
+
+static void report_untracked(struct mt_run *run)
+{
+	const struct mt_untracked *list;
+	size_t count = mt_coverage_untracked(run->coverage, &list), i;
+	struct mt_coverage_totals totals;
+
+	mt_coverage_totals(run->coverage, &totals);
+	for (i = 0; i < count && i < UNTRACKED_LINES; i++)
+		mt_say_note("untracked: pid %d %s: %s", (int)list[i].pid,
+			    list[i].path ? list[i].path : "(path not known)",
+			    mt_untracked_reason_text(list[i].reason));
+	if (totals.untracked > UNTRACKED_LINES)
+		mt_say_note("untracked: %" PRIu64 " more (memtrack stat lists them)",
+			    totals.untracked - UNTRACKED_LINES);
+}
+
+static void report_alive(const struct mt_run *run)
+{
+	char text[ALIVE_SHOWN * 12 + 1];
+	size_t i, len = 0;
+
+	if (!run->alive_count)
+		return;
+	for (i = 0; i < run->alive_count && i < ALIVE_SHOWN; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, " %d", (int)run->alive[i]);
+	mt_say_note("still running when recording ended: %zu process%s (pid%s%s)", run->alive_count,
+		    run->alive_count == 1 ? "" : "es", text,
+		    run->alive_count > ALIVE_SHOWN ? " ..." : "");
+}
+
+void mt_report(struct mt_run *run)
+{
+	struct mt_coverage_totals totals;
+	char untracked[64];
+
+	report_losses(run);
+	report_untracked(run);
+	report_alive(run);
+	report_file(run);
+	mt_coverage_totals(run->coverage, &totals);
+	if (totals.known || totals.untracked)
+		snprintf(untracked, sizeof(untracked), "%" PRIu64 " untracked image%s",
+			 totals.untracked, plural(totals.untracked));
+	else
+		snprintf(untracked, sizeof(untracked), "untracked images: not known");
+	mt_say_note("%s: %" PRIu64 " events, %zu process%s, %" PRIu64 " lost, %s", run->output.path,
+		    run->encoder_stats.events_written, run->process_count,
+		    run->process_count == 1 ? "" : "es", run->loss.total, untracked);
+}
+
+bool mt_report_is_complete(struct mt_run *run)
+{
+	struct mt_coverage_totals totals;
+
+	mt_coverage_totals(run->coverage, &totals);
+	return mt_loss_is_none(&run->loss) && !run->write_error && totals.known &&
+	       totals.untracked == 0;
+}

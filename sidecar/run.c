@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/run.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "sidecar/runmeta.h"
+#include "sidecar/say.h"
+
+#define FLUSH_NS UINT64_C(1000000000)
+/* With a limit on address space, one image's segment takes this part of it at most. */
+#define MAP_SHARE 16
+
+static enum mt_untracked_reason reason_of(enum mt_command_kind kind)
+{
+	switch (kind) {
+	case MT_COMMAND_STATIC:
+		return MT_UNTRACKED_STATIC;
+	case MT_COMMAND_LIBC:
+		return MT_UNTRACKED_LIBC;
+	case MT_COMMAND_FOREIGN:
+		return MT_UNTRACKED_FOREIGN;
+	case MT_COMMAND_SET_ID:
+		return MT_UNTRACKED_SECURE;
+	case MT_COMMAND_SANITIZER:
+		return MT_UNTRACKED_SANITIZER;
+	case MT_COMMAND_TRACKABLE:
+	case MT_COMMAND_UNKNOWN:
+		break;
+	}
+	return MT_UNTRACKED_UNKNOWN;
+}
+
+static void say_untrackable(const struct mt_command *command)
+{
+	const char *reason = mt_command_reason(command->kind);
+
+	if (!reason)
+		return;
+	if (mt_command_refuses_preload(command->kind))
+		mt_say_note("%s %s%s%s%s: it runs untracked, and so does what it starts",
+			    command->path, reason, command->detail[0] ? " (" : "", command->detail,
+			    command->detail[0] ? ")" : "");
+	else
+		mt_say_note("%s %s: its own heap events cannot be recorded, those of programs that "
+			    "it starts are",
+			    command->path, reason);
+}
+
+int mt_run_prepare(struct mt_run *run)
+{
+	const struct mt_options *options = run->options;
+	int err;
+
+	run->output.fd = -1;
+	run->child.gate = -1;
+	err = mt_identity_find(options->as_root || !run->has_child, &run->identity);
+	if (err)
+		return err;
+	if (run->identity.change)
+		mt_say_note("called by sudo: the command runs as %s (--as-root keeps root)",
+			    run->identity.name[0] ? run->identity.name : "the calling user");
+	err = mt_session_open(&run->identity, &run->session);
+	if (err) {
+		mt_say_error("cannot make a session: %s", strerror(-err));
+		return err;
+	}
+	if (!run->has_child)
+		return 0;
+	mt_command_check(options->command[0], run->identity.uid, run->identity.gid, &run->command);
+	say_untrackable(&run->command);
+	if (!options->library) {
+		mt_say_error("no --library was given: start commands with memtrack-preload");
+		return -EINVAL;
+	}
+	return mt_session_set_library(&run->session, options->library);
+}
+
+static int open_kernel(struct mt_run *run)
+{
+	const struct mt_options *options = run->options;
+	struct mt_kernel_options kernel = {
+		.level = (enum mt_kernel_level)options->bpf,
+		.force_process = options->force_process,
+		.force_exec_maps = options->force_exec_maps,
+		.force_later_maps = options->force_later_maps,
+		.preload_name = MT_LIBRARY_NAME,
+	};
+	int err;
+
+	err = mt_kernel_open(&kernel, &run->kernel, &run->kernel_report);
+	if (!err)
+		err = mt_kernel_follow(run->kernel, run->root, &run->kernel_report);
+	if (err) {
+		mt_say_error("kernel events cannot be had: %s", run->kernel_report.missing[0]
+									? run->kernel_report.missing
+									: strerror(-err));
+		return err;
+	}
+	if (run->kernel_report.missing[0] && options->bpf != MT_KERNEL_OFF)
+		mt_say_note("%s", run->kernel_report.missing);
+	return 0;
+}
+
+static bool has_kernel_events(const struct mt_run *run)
+{
+	return strcmp(run->kernel_report.process, "none") != 0;
+}
+
+/* From here on the sidecar is as the user is. */
+static int drop_privileges(struct mt_run *run)
+{
+	int err = mt_identity_take(&run->identity);
+
+	if (err)
+		mt_say_error("cannot become the user who called sudo: %s", strerror(-err));
+	else
+		mt_identity_drop_capabilities(!run->identity.change);
+	return err;
+}
+
+static int open_artifact(struct mt_run *run)
+{
+	const struct mt_options *options = run->options;
+	struct mt_runmeta_open open = {
+		.options = options,
+		.command = options->command,
+		.root = run->root,
+		.counter = run->counter,
+		.kernel = &run->kernel_report,
+	};
+	int err;
+
+	err = mt_output_open(options->output, options->force, run->root, &run->output);
+	if (err)
+		return err;
+	if (run->output.renamed)
+		mt_say_note("the usual name was taken: writing %s", run->output.path);
+	err = mt_artifact_writer_init(&run->writer, run->output.fd, options->max_file_bytes);
+	if (!err)
+		err = mt_runmeta_write_open(&run->writer, &open);
+	if (err)
+		mt_say_error("cannot write %s: %s", run->output.path, strerror(-err));
+	return err;
+}
+
+static unsigned worker_count(const struct mt_options *options)
+{
+	cpu_set_t cpus;
+	int count = 1;
+
+	if (options->workers)
+		return (unsigned)options->workers;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		count = CPU_COUNT(&cpus) - 2;
+	return count < 1 ? 1 : (unsigned)count;
+}
+
+static int start_threads(struct mt_run *run)
+{
+	const struct mt_options *options = run->options;
+	unsigned workers = worker_count(options);
+	struct mt_encoder_options encoder = {
+		.workers = workers,
+		.in_flight = 2 * workers + 2,
+		.level = (int)options->level,
+	};
+	struct mt_recorder_options recorder = {
+		.order = {
+			.counter = run->counter,
+			.kernel_events = has_kernel_events(run),
+			.max_liveness_bytes = options->max_memory_bytes,
+			.max_chunk_bytes = options->max_buffers_bytes,
+			.flush_ns = FLUSH_NS,
+		},
+		.kernel = run->kernel,
+		.root = run->root,
+		.whole_tree = !run->has_child,
+	};
+	int err;
+
+	err = mt_encoder_new(&encoder, &run->writer, &run->encoder);
+	if (err)
+		return err;
+	run->coverage = mt_coverage_new(has_kernel_events(run));
+	if (!run->coverage)
+		return -ENOMEM;
+	mt_coverage_add_process(run->coverage, run->root);
+	if (mt_command_reason(run->command.kind))
+		mt_coverage_explain(run->coverage, run->root, run->command.path,
+				    reason_of(run->command.kind));
+	recorder.order.encoder = run->encoder;
+	recorder.coverage = run->coverage;
+	err = mt_recorder_new(&recorder, &run->recorder);
+	if (!err)
+		err = mt_recorder_start(run->recorder);
+	run->recorder_started = err == 0;
+	return err;
+}
+
+/* What the segment of one image may take of address space, here and in the program. */
+static uint64_t map_limit(const struct mt_hello *hello)
+{
+	uint64_t most = hello->max_map_bytes;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur / MAP_SHARE < most)
+		most = limit.rlim_cur / MAP_SHARE;
+	return most;
+}
+
+static uint32_t shm_flags(const struct mt_options *options)
+{
+	return (options->order == MT_ORDER_STRICT ? MT_SHM_STRICT : 0u) |
+	       (options->no_mmap_events ? 0u : MT_SHM_MMAP_EVENTS) |
+	       (options->no_follow_env ? 0u : MT_SHM_FOLLOW_ENV);
+}
+
+static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
+			 uint64_t *ret_total_bytes)
+{
+	struct mt_run *run = context;
+	const struct mt_options *options = run->options;
+	struct mt_shm_options shm_options = {
+		.pool_bytes = options->buffer_bytes,
+		.max_bytes = options->max_buffers_bytes,
+		.max_map_bytes = map_limit(hello),
+		.policy = options->on_full,
+		.flags = shm_flags(options),
+		.counter = run->counter,
+		.max_wait_ms = (uint32_t)options->max_wait_ms,
+	};
+	struct mt_shm shm;
+	uint64_t total;
+	int err, fd;
+
+	if (run->ending)
+		return MT_WELCOME_ENDED;
+	err = mt_shm_create(&shm_options, &shm);
+	if (!err) {
+		fd = shm.fd;
+		total = shm.layout.total_bytes;
+		/* The mapping goes on without the descriptor, which only the program needs now. */
+		shm.fd = -1;
+		err = mt_order_add_image(mt_recorder_order(run->recorder), &shm, pid, hello);
+		if (err) {
+			mt_shm_destroy(&shm);
+			close(fd);
+		}
+	}
+	if (err || (hello->flags & MT_HELLO_BYPASSED))
+		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns,
+					  err ? MT_UNTRACKED_REFUSED : MT_UNTRACKED_ALLOCATOR);
+	else
+		mt_coverage_hello(run->coverage, pid, hello->time_ns);
+	if (err)
+		return MT_WELCOME_FULL;
+	*ret_fd = fd;
+	*ret_total_bytes = total;
+	return MT_WELCOME_OK;
+}
+
+int mt_run_start(struct mt_run *run)
+{
+	int err;
+
+	run->counter = mt_clock_detect();
+	err = open_kernel(run);
+	if (!err)
+		err = drop_privileges(run);
+	if (!err)
+		err = open_artifact(run);
+	if (err)
+		return err;
+	err = start_threads(run);
+	if (!err)
+		err = mt_control_open(&run->session, on_hello, run, &run->control);
+	if (err)
+		mt_say_error("cannot start recording: %s", strerror(-err));
+	return err;
+}
+
+static void collect(struct mt_run *run)
+{
+	const struct mt_order *order = mt_recorder_order(run->recorder);
+	const struct mt_order_process *list;
+	struct mt_order_stats stats;
+	size_t i;
+
+	mt_order_stats(order, &stats);
+	mt_loss_sum(&stats, &run->encoder_stats, &run->loss);
+	run->process_count = mt_order_processes(order, &list);
+	if (has_kernel_events(run)) {
+		run->alive_count =
+			mt_coverage_alive_list(run->coverage, run->alive, MT_ALIVE_LISTED);
+	} else {
+		for (i = 0; i < run->process_count; i++) {
+			if (!list[i].exited && run->alive_count < MT_ALIVE_LISTED)
+				run->alive[run->alive_count++] = list[i].pid;
+		}
+	}
+	/* In manual use nobody could wait for the root: its exit record tells how it ended. */
+	for (i = 0; !run->has_child && i < run->process_count; i++) {
+		if (list[i].pid == run->root && list[i].exited && list[i].status_known) {
+			run->child.ended = true;
+			run->child.status = list[i].exit_status;
+		}
+	}
+}
+
+void mt_run_finish(struct mt_run *run)
+{
+	struct mt_runmeta_closed closed = { .coverage = run->coverage,
+					    .encoder = &run->encoder_stats,
+					    .loss = &run->loss,
+					    .alive = run->alive };
+	int err;
+
+	mt_encoder_stop(run->encoder, &run->encoder_stats);
+	mt_coverage_finish(run->coverage);
+	collect(run);
+	closed.status_known = run->child.ended;
+	closed.status = run->child.status;
+	closed.order = mt_recorder_order(run->recorder);
+	closed.alive_count =
+		run->alive_count < MT_ALIVE_LISTED ? run->alive_count : MT_ALIVE_LISTED;
+	err = mt_runmeta_write_closed(&run->writer, &closed);
+	run->write_error = run->encoder_stats.error ? run->encoder_stats.error : -err;
+	/* Some file systems tell of a full disk only here. */
+	if (close(run->output.fd) < 0 && !run->write_error)
+		run->write_error = errno;
+	run->output.fd = -1;
+}
+
+void mt_run_close(struct mt_run *run, bool discard)
+{
+	struct mt_encoder_stats stats;
+
+	if (run->recorder_started && discard) {
+		mt_recorder_end(run->recorder);
+		mt_recorder_join(run->recorder);
+	}
+	if (run->encoder && discard)
+		mt_encoder_stop(run->encoder, &stats);
+	mt_control_close(run->control);
+	mt_recorder_free(run->recorder);
+	mt_encoder_free(run->encoder);
+	mt_coverage_free(run->coverage);
+	mt_kernel_close(run->kernel);
+	mt_session_close(&run->session);
+	if (discard)
+		mt_output_discard(&run->output);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sidecar/child.h"
+
+/* Beyond that many at once processes are asked after by number: slower, and a reused one lies. */
+#define PIDFDS_MAX 4096
+
+struct watched {
+	pid_t pid;
+	int fd; /* -1: by number */
+};
+
+struct mt_watch {
+	size_t count, room;
+	size_t met; /* processes of the order engine's list that were taken up */
+	struct watched *list;
+};
+
+struct mt_watch *mt_watch_new(void)
+{
+	return calloc(1, sizeof(struct mt_watch));
+}
+
+void mt_watch_free(struct mt_watch *watch)
+{
+	size_t i;
+
+	if (!watch)
+		return;
+	for (i = 0; i < watch->count; i++) {
+		if (watch->list[i].fd >= 0)
+			close(watch->list[i].fd);
+	}
+	free(watch->list);
+	free(watch);
+}
+
+void mt_watch_add(struct mt_watch *watch, pid_t pid)
+{
+	struct watched *list;
+	size_t i, room;
+	int fd = -1;
+
+	for (i = 0; i < watch->count; i++) {
+		if (watch->list[i].pid == pid)
+			return;
+	}
+	if (watch->count == watch->room) {
+		room = watch->room ? 2 * watch->room : 64;
+		list = realloc(watch->list, room * sizeof(*list));
+		if (!list)
+			return;
+		watch->list = list;
+		watch->room = room;
+	}
+	if (watch->count < PIDFDS_MAX)
+		fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+	watch->list[watch->count++] =
+		(struct watched){ .pid = pid, .fd = fd < 0 ? -1 : mt_move_fd_high(fd) };
+}
+
+static bool has_ended(const struct watched *watched)
+{
+	struct pollfd poll_fd = { .fd = watched->fd, .events = POLLIN };
+
+	if (watched->fd >= 0)
+		return poll(&poll_fd, 1, 0) == 1;
+	return kill(watched->pid, 0) < 0 && errno == ESRCH;
+}
+
+size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order)
+{
+	const struct mt_order_process *list;
+	size_t count = mt_order_processes(order, &list), i;
+
+	/* The list only grows, but a process may turn up in it again when its number is reused. */
+	for (i = count < watch->met ? 0 : watch->met; i < count; i++) {
+		if (!list[i].exited)
+			mt_watch_add(watch, list[i].pid);
+	}
+	watch->met = count;
+	for (i = 0; i < watch->count;) {
+		struct watched *watched = &watch->list[i];
+
+		if (!has_ended(watched)) {
+			i++;
+			continue;
+		}
+		mt_order_process_ended(order, watched->pid, 0, false);
+		if (watched->fd >= 0)
+			close(watched->fd);
+		*watched = watch->list[--watch->count];
+	}
+	return watch->count;
+}
