@@ -4,12 +4,12 @@
 E2E_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -fno-builtin -pthread
 E2E_LDFLAGS = -pthread
 check_PROGRAMS += \
-	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/entries tests/e2e/forker \
-	tests/e2e/forkthreads tests/e2e/jumper tests/e2e/newdelete tests/e2e/passer \
-	tests/e2e/pingpong tests/e2e/sandbox tests/e2e/spawner tests/e2e/starter tests/e2e/tsd \
-	tests/e2e/vforker
+	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/early tests/e2e/entries \
+	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/mapper tests/e2e/newdelete \
+	tests/e2e/passer tests/e2e/pingpong tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
+	tests/e2e/starter tests/e2e/tsd tests/e2e/vforker
 
-check_LTLIBRARIES += tests/e2e/libcounter.la
+check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libplugin.la
 tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
 tests_e2e_libcounter_la_CFLAGS = $(E2E_CFLAGS) -fexceptions -fvisibility=hidden
 tests_e2e_libcounter_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
@@ -56,19 +56,76 @@ tests_e2e_tsd_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_vforker_SOURCES = tests/e2e/vforker.c
 tests_e2e_vforker_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_vforker_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_early_SOURCES = tests/e2e/early.c
+tests_e2e_early_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_early_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_mapper_SOURCES = tests/e2e/mapper.c
+tests_e2e_mapper_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_mapper_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_plugins_SOURCES = tests/e2e/plugins.c
+tests_e2e_plugins_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_plugins_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_libplugin_la_SOURCES = tests/e2e/plugin.cc
+tests_e2e_libplugin_la_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -fvisibility=hidden
+tests_e2e_libplugin_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
 tests_e2e_newdelete_SOURCES = tests/e2e/newdelete.cc
 tests_e2e_newdelete_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -pthread
 tests_e2e_newdelete_LDFLAGS = $(E2E_LDFLAGS)
 
 E2E_TESTS = \
-	tests/e2e/comparison.sh
+	tests/e2e/comparison.sh \
+	tests/e2e/count_allocators.sh \
+	tests/e2e/count_bash.sh \
+	tests/e2e/count_gcc.sh \
+	tests/e2e/count_git.sh \
+	tests/e2e/count_newdelete.sh \
+	tests/e2e/count_node.sh \
+	tests/e2e/count_perl.sh \
+	tests/e2e/count_python.sh \
+	tests/e2e/count_redis.sh \
+	tests/e2e/count_sqlite.sh \
+	tests/e2e/count_threads.sh \
+	tests/e2e/kind01_no_privileges.sh \
+	tests/e2e/kind02_fresh_environment.sh \
+	tests/e2e/kind03_endings.sh \
+	tests/e2e/kind04_fork_streams.sh \
+	tests/e2e/kind05_not_intercepted.sh \
+	tests/e2e/kind06_storm.sh \
+	tests/e2e/kind07_background.sh \
+	tests/e2e/kind08_small_shm.sh \
+	tests/e2e/kind09_vfork.sh \
+	tests/e2e/kind11_fork_threads.sh \
+	tests/e2e/kind12_closed_descriptors.sh \
+	tests/e2e/kind13_status_and_signals.sh \
+	tests/e2e/kind14_clean_output.sh \
+	tests/e2e/kind15_exec_chain.sh \
+	tests/e2e/kind17_own_preload.sh \
+	tests/e2e/kind18_short_processes.sh \
+	tests/e2e/kind20_entry_points.sh \
+	tests/e2e/kind25_early_and_late.sh \
+	tests/e2e/kind26_own_mappings.sh \
+	tests/e2e/kind27_thread_destructors.sh \
+	tests/e2e/kind28_many_threads.sh \
+	tests/e2e/kind35_sanitizers.sh \
+	tests/e2e/kind38_signal_in_hook.sh \
+	tests/e2e/kind39_plugins.sh \
+	tests/e2e/kind43_other_users.sh \
+	tests/e2e/kind45_sandbox.sh \
+	tests/e2e/kind47_alone_in_the_process.sh \
+	tests/e2e/kind50_sidecar_dies.sh \
+	tests/e2e/kind51_names.sh \
+	tests/e2e/kind53_clocks.sh \
+	tests/e2e/kind59_same_numbers.sh \
+	tests/e2e/msgpack_stream.sh \
+	tests/e2e/process_tree.sh
 LINT_TESTS = \
 	tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh tests/lint/layering.sh \
 	tests/lint/options.sh tests/lint/shim.sh
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) \
 	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
-	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/made.py
+	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/made.py tests/e2e/stream.py \
+	tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved.
 .PHONY: check-long

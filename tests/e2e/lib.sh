@@ -163,3 +163,9 @@ counted()
 	fi
 	verified "$counted_text" counted
 }
+
+# make_value NAME: a variable of the Makefile, such as CC.
+make_value()
+{
+	sed -n "s/^$1 = //p" "$MT_BUILDDIR/Makefile" | head -n 1
+}

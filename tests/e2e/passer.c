@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * passer THREADS ROUNDS [churn]: threads hand blocks to each other through a few shared places:
- * each takes a block, swaps it in, and frees or reallocates what came out. Everything is given back
- * at the end. With `churn` they only take and free their own. Prints the number of allocations.
+ * passer THREADS ROUNDS [churn|pause|stop]: threads hand blocks to each other through a few shared
+ * places: each takes a block, swaps it in, and frees or reallocates what came out. Everything is
+ * given back at the end. With `churn` they only take and free blocks of their own; with `pause` as
+ * well, while the parent process is stopped for a second; with `stop`, while it is stopped for all
+ * of the time.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PLACES 8
 
@@ -67,15 +72,36 @@ static void *pass(void *number)
 	return NULL;
 }
 
+/* A child without a program of its own wakes the parent up. */
+static pid_t pause_parent(void)
+{
+	pid_t parent = getppid();
+	pid_t pid;
+
+	kill(parent, SIGSTOP);
+	pid = fork();
+	if (pid == 0) {
+		sleep(1);
+		kill(parent, SIGCONT);
+		_exit(0);
+	}
+	return pid;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[256];
 	int count = argc > 2 ? atoi(argv[1]) : 0;
+	pid_t waker = 0;
 
 	if (count < 1 || count > 256)
 		return 95;
 	rounds = atol(argv[2]);
 	churn = argc > 3;
+	if (churn && !strcmp(argv[3], "pause"))
+		waker = pause_parent();
+	if (churn && !strcmp(argv[3], "stop"))
+		kill(getppid(), SIGSTOP);
 	for (int i = 0; i < count; i++)
 		if (pthread_create(&threads[i], NULL, pass, (void *)(uintptr_t)(i + 1)))
 			return 97;
@@ -83,5 +109,9 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < PLACES; i++)
 		free(places[i]);
+	if (waker)
+		waitpid(waker, NULL, 0);
+	if (churn && !strcmp(argv[3], "stop"))
+		kill(getppid(), SIGCONT);
 	return 0;
 }

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 1: eBPF cannot load. The program runs with its own status, heap records are complete, one
+# clear line says what is missing, and the process tree is there from the next best source.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+need_command setpriv util-linux
+chmod 755 "$WORK"
+mkdir "$WORK/open"
+chmod 777 "$WORK/open"
+count=$(long 20 200)
+cat >"$WORK/tree.sh" <<END
+"$PROGRAMS/blocks" 100 12345 || exit 1
+i=0
+while [ \$i -lt $count ]; do /bin/true; i=\$((i + 1)); done
+exit 7
+END
+
+case_of()
+{
+	text=$1
+	shift
+	rm -f "$WORK/run" "$WORK/open/run"
+	bounded 60 "$@" -o "$WORK/open/run" -- sh "$WORK/tree.sh" >"$WORK/out" 2>"$WORK/err"
+	tap_equal "$text: its own exit status" 7 $?
+	cp "$WORK/open/run" "$WORK/run" 2>/dev/null
+	tap_equal "$text: heap records" 100 "$(count_size run 12345)"
+	verified "$text" run
+	tap_equal "$text: every process has its fork" "$((count + 1))" "$(count_type run Fork)"
+	tap_equal "$text: every image has its exec" "$((count + 2))" "$(count_type run Exec)"
+	tap_equal "$text: every process has its end" "$((count + 2))" "$(count_type run Exit)"
+}
+
+case_of "as root" "$LAUNCHER"
+case_of "--bpf=off" "$LAUNCHER" --bpf=off
+case_of "--bpf=basic" "$LAUNCHER" --bpf=basic
+if test "$(id -u)" -eq 0; then
+	if setpriv --reuid 65534 --clear-groups test -r "$LAUNCHER" && setpriv --reuid 65534 --clear-groups \
+		test -x "$PROGRAMS/blocks"; then
+		case_of "as nobody" setpriv --reuid 65534 --regid 65534 --clear-groups "$LAUNCHER"
+	else
+		tap_skip "as nobody" "the build folder cannot be read by others"
+	fi
+	case_of "in a user namespace" unshare -r "$LAUNCHER"
+	if unshare -m mount --bind "$WORK/open" /sys/kernel/btf 2>/dev/null; then
+		case_of "without BTF" unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf; shift; exec "$@"' sh \
+			"$WORK/open" "$LAUNCHER"
+	fi
+	case_of "with 64 KiB of locked memory" sh -c 'ulimit -l 64; exec "$@"' sh "$LAUNCHER"
+fi
+tap_done

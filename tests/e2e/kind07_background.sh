@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 7: a background grandchild does not hold the run up; neither does its hold on our output.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+
+quick()
+{
+	tap_check "$1: returns at once ($2 s)" test "$2" -lt 5
+}
+
+start=$(date +%s)
+track run sh -c 'sleep 20 >/dev/null 2>&1 & echo $! >"$1"' sh "$WORK/pid" 2>"$WORK/err"
+tap_verdict "a daemon with its output closed: the run ends well" $? "$WORK/err"
+quick "a daemon with its output closed" $(($(date +%s) - start))
+tap_check "a daemon with its output closed: it lives on" kill -0 "$(cat "$WORK/pid")"
+"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
+tap_check "a daemon with its output closed: stat names it as alive" grep -q "$(cat "$WORK/pid")" "$WORK/stat"
+kill "$(cat "$WORK/pid")"
+
+start=$(date +%s)
+said=$(bounded 30 "$LAUNCHER" -q -o "$WORK/piped" -- sh -c 'setsid sleep 20 >/dev/null 2>&1 & echo $! >"$1"
+echo hi' sh "$WORK/pid")
+quick "a daemon in its own session, our output a pipe" $(($(date +%s) - start))
+tap_equal "a daemon in its own session: the output is whole" "hi" "$said"
+kill "$(cat "$WORK/pid")"
+tap_check "a daemon in its own session: the artifact is complete" "$MEMTRACK" verify "$WORK/piped"
+
+# The grandchild is tracked, and goes on taking blocks after the end of the run.
+track run sh -c '"$1" 2 100000000 churn >/dev/null 2>&1 & echo $! >"$2"' sh "$PROGRAMS/passer" "$WORK/pid" \
+	2>"$WORK/err"
+tap_verdict "a busy grandchild: the run ends well" $? "$WORK/err"
+tap_check "a busy grandchild: the artifact is complete" "$MEMTRACK" verify "$WORK/run"
+tap_check "a busy grandchild: it lives on" kill -0 "$(cat "$WORK/pid")"
+kill "$(cat "$WORK/pid")"
+tap_done

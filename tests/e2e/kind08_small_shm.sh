@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 8: /dev/shm of 1 MiB, missing or read-only; a full /tmp. The program never sees it.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+need_command unshare util-linux
+unshare -m true 2>/dev/null || tap_skip_all "no right to make a mount namespace"
+
+in_namespace()
+{
+	text=$1
+	mounts=$2
+	shift 2
+	rm -f "$WORK/run"
+	bounded 60 unshare -m sh -c "$mounts"' && exec "$@"' sh "$LAUNCHER" -q -o "$WORK/run" -- "$@" \
+		>"$WORK/out" 2>"$WORK/err"
+	tap_verdict "$text: the program ends well" $? "$WORK/err" "$WORK/out"
+	verified "$text" run
+}
+
+in_namespace "/dev/shm of 1 MiB" 'mount -t tmpfs -o size=1m none /dev/shm' "$PROGRAMS/passer" 8 20000
+in_namespace "/dev/shm of 1 MiB, many threads" 'mount -t tmpfs -o size=1m none /dev/shm' "$PROGRAMS/spawner" 100 200
+tap_equal "/dev/shm of 1 MiB, many threads: all blocks" 300 "$(count_size run 60001)"
+in_namespace "/dev/shm read-only" 'mount -t tmpfs -o ro none /dev/shm' "$PROGRAMS/blocks" 1000 12345
+tap_equal "/dev/shm read-only: all blocks" 1000 "$(count_size run 12345)"
+in_namespace "/run and /var/tmp read-only" \
+	'mount -t tmpfs -o ro none /run && mount -t tmpfs -o ro none /var/tmp' "$PROGRAMS/blocks" 1000 12345
+tap_equal "/run and /var/tmp read-only: all blocks" 1000 "$(count_size run 12345)"
+tap_done

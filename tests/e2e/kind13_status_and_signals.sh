@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 13: exit status and signals pass through, and the artifact is complete each time.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+ulimit -c 0
+
+ends()
+{
+	WANT_STATUS=$1
+	shift
+	tracked "$@"
+}
+
+ends 0 "exit 0" sh -c 'exit 0'
+ends 3 "exit 3" sh -c 'exit 3'
+ends 137 "killed by SIGKILL" sh -c 'kill -9 $$'
+ends 143 "killed by SIGTERM" sh -c 'kill -15 $$'
+ends 134 "killed by SIGABRT" sh -c 'kill -6 $$'
+WANT_STATUS=0
+
+track run /no/such/command 2>"$WORK/err"
+tap_equal "a command that is not there" 127 $?
+tap_check "a command that is not there: stderr names it" grep -q /no/such/command "$WORK/err"
+: >"$WORK/plain"
+track run "$WORK/plain" 2>"$WORK/err"
+tap_equal "a command that cannot be run" 126 $?
+"$LAUNCHER" -q -o /no/such/folder/file -- touch "$WORK/started" 2>"$WORK/err"
+tap_equal "an output that cannot be written is our own failure" 125 $?
+tap_check "an output that cannot be written: the command did not start" test ! -e "$WORK/started"
+"$LAUNCHER" --no-such-option true 2>"$WORK/err"
+tap_equal "an option that is not known is our own failure" 125 $?
+
+echo "words from stdin" | track run cat >"$WORK/out" 2>"$WORK/err"
+tap_equal "stdin passes through" "words from stdin" "$(cat "$WORK/out")"
+
+# passes SIGNAL STATUS TEXT SCRIPT: sends the signal to the launcher alone, when the script is ready.
+passes()
+{
+	rm -f "$WORK/ready" "$WORK/run"
+	"$LAUNCHER" -q -o "$WORK/run" -- sh -c "$4" sh "$WORK/ready" >"$WORK/out" 2>"$WORK/err" &
+	launcher=$!
+	wait_for 10 test -e "$WORK/ready" || tap_fail "$3: it starts"
+	kill -s "$1" "$launcher"
+	wait "$launcher"
+	tap_equal "$3: status" "$2" $?
+	verified "$3" run
+}
+
+passes TERM 5 "SIGTERM to us reaches a program that handles it" \
+	'trap "exit 5" TERM; : >"$1"; while :; do sleep 0.05; done'
+passes TERM 143 "SIGTERM to us ends a program that does not" ': >"$1"; exec sleep 30'
+passes TERM 6 "SIGTERM that the program ignores for a while" \
+	'trap "" TERM; : >"$1"; sleep 0.5; exit 6'
+passes HUP 129 "SIGHUP to us ends the program" ': >"$1"; exec sleep 30'
+passes USR1 9 "SIGUSR1 passes through" 'trap "exit 9" USR1; : >"$1"; while :; do sleep 0.05; done'
+tap_done

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 53: one clock. Two threads on two processors hand blocks back and forth: no free comes before
+# its allocation, time never runs backwards, and it is CLOCK_MONOTONIC.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+need_python
+test "$(nproc)" -ge 2 || tap_skip_all "one processor"
+now()
+{
+	"$PYTHON" -c 'import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))'
+}
+before=$(now)
+counted "two threads on two processors" "$PROGRAMS/pingpong" "$(long 100000 1000000)"
+after=$(now)
+dump counted >"$WORK/all"
+first=$(sed -n '1s/.*"timestamp":\([0-9]*\).*/\1/p' "$WORK/all")
+last=$(sed -n '$s/.*"timestamp":\([0-9]*\).*/\1/p' "$WORK/all")
+tap_check "stamps lie within the run" test "$before" -le "$first" -a "$first" -le "$last" -a "$last" -le "$after"
+tap_equal "blocks come in the order in which they were taken" 0 \
+	"$(sed -n 's/.*"type":"Malloc","size":\([0-9]*\)[,}].*/\1/p' "$WORK/all" | awk '
+	$1 == 99 { going = 1; next }
+	going && $1 >= 100 && $1 < 1100 { if (last && $1 != last + 1 && !(last == 1099 && $1 == 100)) bad++; last = $1 }
+	END { print bad + 0 }')"
+tap_done
