@@ -9,6 +9,9 @@ libs="$(make_variable ZSTD_CFLAGS) $(make_variable MSGPACK_CFLAGS) $(make_variab
 libs="$libs $(make_variable LIBBPF_CFLAGS) $(make_variable CRITERION_CFLAGS)"
 clang=$(make_variable BPF_CLANG)
 arch=$(make_variable BPF_ARCH)
+# clang -target bpf knows nothing of the directories of a multiarch system.
+test -z "$clang" || system=$("$clang" -v -E -x c - </dev/null 2>&1 |
+	sed -n '/^#include </,/^End of search/s/^ \(\/.*\)/-idirafter \1/p')
 
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
@@ -26,7 +29,8 @@ for file in $(source_files '*.h'); do
 	bpf/*)
 		test -n "$clang" || continue
 		echo "#include \"$file\"" | "$clang" -target bpf "-D__TARGET_ARCH_$arch" -Wall -Werror -g \
-			-fsyntax-only -I"$MT_SRCDIR" -I"$MT_BUILDDIR" -x c - 2>>"$log" || bad="$bad $file"
+			-Wno-unused-function -fsyntax-only -I"$MT_SRCDIR" -I"$MT_BUILDDIR" $system \
+			-x c - 2>>"$log" || bad="$bad $file"
 		;;
 	*)
 		echo "#include \"$file\"" | $cc $flags $libs -x c - 2>>"$log" || bad="$bad $file"

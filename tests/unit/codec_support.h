@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What the codec's tests share. Failures end the test at once. */
-#ifndef MT_TESTS_CODEC_SUPPORT_H
-#define MT_TESTS_CODEC_SUPPORT_H
+#ifndef MT_TESTS_UNIT_CODEC_SUPPORT_H
+#define MT_TESTS_UNIT_CODEC_SUPPORT_H
 
 #include <stdint.h>
 
