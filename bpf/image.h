@@ -11,12 +11,6 @@
 
 enum { MT_AT_BASE = 7, MT_AT_SECURE = 23 };
 
-struct mt_auxv {
-	__u32 flags;
-	__u32 compat;
-	__u32 interp;
-};
-
 static __always_inline void auxv_pair(struct mt_auxv *auxv, __u64 key, __u64 value)
 {
 	if (key == MT_AT_BASE && value)
@@ -29,11 +23,13 @@ static __always_inline void auxv_pair(struct mt_auxv *auxv, __u64 key, __u64 val
 static __noinline long auxv_step(__u32 index, void *context)
 {
 	struct mt_scratch *scratch = scratch_get(MT_SCRATCH_TRACE);
-	struct mt_auxv *auxv = context;
+	struct mt_auxv *auxv;
 	__u64 first, second;
 
+	(void)context;
 	if (!scratch || index >= MT_AUXV_WORDS / 2)
 		return 1;
+	auxv = &scratch->auxv_scan;
 	first = scratch->auxv[2 * index];
 	second = scratch->auxv[2 * index + 1];
 	if (auxv->compat) {
@@ -55,34 +51,25 @@ static __always_inline __u32 auxv_flags(struct mm_struct *mm, struct mt_scratch 
 {
 	const void *saved = __builtin_preserve_access_index(&mm->saved_auxv);
 	__u32 size = bpf_core_field_size(mm->saved_auxv);
-	struct mt_auxv auxv = { .flags = MT_BPF_AUXV };
+	struct mt_auxv *auxv = &scratch->auxv_scan;
 
-	if (!have_bpf_loop())
-		return 0; /* no loop that is cheap to verify: not known */
 	if (size > sizeof(scratch->auxv))
 		size = sizeof(scratch->auxv);
 	if (bpf_probe_read_kernel(scratch->auxv, size, saved) || scratch->auxv[0] == 0)
 		return 0;
-	if (scratch->auxv[0] >> 32) {
-		auxv.compat = 1;
-		auxv.flags |= MT_BPF_COMPAT;
-	}
-	bpf_loop(MT_AUXV_WORDS / 2, auxv_step, &auxv, 0);
-	return auxv.interp ? auxv.flags : auxv.flags | MT_BPF_NO_INTERP;
+	auxv->interp = 0;
+	auxv->compat = scratch->auxv[0] >> 32 != 0;
+	auxv->flags = MT_BPF_AUXV | (auxv->compat ? MT_BPF_COMPAT : 0);
+	bpf_loop(MT_AUXV_WORDS / 2, auxv_step, NULL, 0);
+	return auxv->interp ? auxv->flags : auxv->flags | MT_BPF_NO_INTERP;
 }
 
 #define MT_ENV_STRINGS 4096
 
-struct mt_env {
-	__u64 at;
-	__u64 end;
-	__u32 flags;
-	__u32 inside; /* the last chunk ended within a string */
-};
-
 /* Takes the string of LD_PRELOAD in scratch->env; ld.so uses the last of several. */
-static __always_inline void env_take(struct mt_env *env, struct mt_scratch *scratch)
+static __always_inline void env_take(struct mt_scratch *scratch)
 {
+	struct mt_env *env = &scratch->env_scan;
 	long len = bpf_probe_read_user_str(&scratch->out[sizeof(scratch->head) + MT_BPF_PATH_MAX],
 					   MT_BPF_VALUE_MAX,
 					   (const void *)(env->at + sizeof("LD_PRELOAD=") - 1));
@@ -99,13 +86,15 @@ static __always_inline void env_take(struct mt_env *env, struct mt_scratch *scra
 static __noinline long env_step(__u32 index, void *context)
 {
 	static const char name[] = "LD_PRELOAD=";
-	struct mt_env *env = context;
 	struct mt_scratch *scratch = scratch_get(MT_SCRATCH_TRACE);
+	struct mt_env *env;
 	long len;
 
 	(void)index;
+	(void)context;
 	if (!scratch)
 		return 1;
+	env = &scratch->env_scan;
 	if (env->at >= env->end) {
 		env->flags |= MT_BPF_ENV;
 		return 1;
@@ -119,7 +108,7 @@ static __noinline long env_step(__u32 index, void *context)
 		for (i = 0; i < (int)sizeof(name) - 1; i++)
 			differs |= scratch->env[i] ^ name[i];
 		if (!differs) {
-			env_take(env, scratch);
+			env_take(scratch);
 			if (!(env->flags & MT_BPF_PRELOAD))
 				return 1;
 		}
@@ -130,18 +119,26 @@ static __noinline long env_step(__u32 index, void *context)
 	return 0;
 }
 
-/* Flags of the environment; the value of LD_PRELOAD goes into the scratch memory. */
-static __always_inline __u32 env_flags(struct mm_struct *mm)
+/*
+ * Puts what the struct mm_struct tells of the image into the head, and the value
+ * of LD_PRELOAD into the scratch memory.
+ */
+int image_read(__u64 mm_address)
 {
-	struct mt_env env = {
-		.at = BPF_CORE_READ(mm, env_start),
-		.end = BPF_CORE_READ(mm, env_end),
-	};
+	struct mt_scratch *scratch = scratch_get(MT_SCRATCH_TRACE);
+	struct mm_struct *mm = (struct mm_struct *)mm_address;
+	struct mt_env *env;
 
-	if (!have_bpf_loop())
-		return 0; /* no loop that is long enough: not known */
-	bpf_loop(MT_ENV_STRINGS, env_step, &env, 0);
-	return env.flags;
+	/* Without a loop that is cheap to verify nothing is known. */
+	if (!scratch || !have_bpf_loop())
+		return 0;
+	env = &scratch->env_scan;
+	env->at = BPF_CORE_READ(mm, env_start);
+	env->end = BPF_CORE_READ(mm, env_end);
+	env->flags = env->inside = 0;
+	bpf_loop(MT_ENV_STRINGS, env_step, NULL, 0);
+	scratch->head.flags |= env->flags | auxv_flags(mm, scratch);
+	return 0;
 }
 
 #endif

@@ -8,7 +8,7 @@ MT_BPF_FILES = \
 	bpf/kernel_types.h \
 	common/bpf_event.h
 EXTRA_DIST += $(MT_BPF_FILES)
-CLEANFILES += bpf/process.bpf.o bpf/process.skel.h
+CLEANFILES += bpf/process.bpf.o bpf/process.min.o bpf/process.skel.h
 
 # clang -target bpf knows nothing of the directories of a multiarch system, so those of the host
 # compiler are passed on. Sanitizers and hardening flags of the host have no meaning here.
@@ -19,5 +19,7 @@ bpf/process.bpf.o: $(MT_BPF_FILES)
 			$(SED) -n '/^#include </,/^End of search/s/^ \(\/.*\)/-idirafter \1/p'` \
 		-c $(top_srcdir)/bpf/process.bpf.c -o $@.tmp && mv $@.tmp $@
 
+# What is linked again has no DWARF, which would only be read past at each start.
 bpf/process.skel.h: bpf/process.bpf.o
-	$(AM_V_GEN)$(BPFTOOL) gen skeleton bpf/process.bpf.o name mt_process > $@.tmp && mv $@.tmp $@
+	$(AM_V_GEN)$(BPFTOOL) gen object bpf/process.min.o bpf/process.bpf.o && \
+		$(BPFTOOL) gen skeleton bpf/process.min.o name mt_process > $@.tmp && mv $@.tmp $@

@@ -16,25 +16,15 @@
 #define MT_WALK_STEPS	    4096
 #define MT_WALK_STEPS_SHORT 40
 
-struct mt_walk {
-	struct dentry *dentry;
-	struct mount *mount;
-	struct dentry *root_dentry;
-	struct vfsmount *root_mnt;
-	__u32 which; /* scratch */
-	__u32 start; /* of the path in its zone */
-	__u32 done;
-};
-
 static __always_inline bool have_bpf_loop(void)
 {
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
 /* Puts "/name" before what is there. False: no room. */
-static __always_inline bool walk_prepend(struct mt_walk *walk, struct mt_scratch *scratch,
-					 struct dentry *dentry)
+static __always_inline bool walk_prepend(struct mt_scratch *scratch, struct dentry *dentry)
 {
+	struct mt_walk *walk = &scratch->walk;
 	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
 	__u32 len = BPF_CORE_READ(dentry, d_name.len);
 	__u32 start = walk->start;
@@ -54,16 +44,19 @@ static __always_inline bool walk_prepend(struct mt_walk *walk, struct mt_scratch
 /* One step up; the form that bpf_loop() wants: 1 ends the walk. */
 static __noinline long walk_step(__u32 index, void *context)
 {
-	struct mt_walk *walk = context;
-	struct mt_scratch *scratch = scratch_get(walk->which);
-	struct dentry *dentry = walk->dentry;
-	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
-	struct mount *mount = walk->mount;
-	struct vfsmount *mnt = __builtin_preserve_access_index(&mount->mnt);
+	struct mt_scratch *scratch = scratch_get(*(__u32 *)context);
+	struct dentry *dentry, *parent;
+	struct vfsmount *mnt;
+	struct mt_walk *walk;
+	struct mount *mount;
 
 	(void)index;
 	if (!scratch)
 		return 1;
+	walk = &scratch->walk;
+	dentry = walk->dentry;
+	mount = walk->mount;
+	mnt = __builtin_preserve_access_index(&mount->mnt);
 	if (dentry == walk->root_dentry && mnt == walk->root_mnt) {
 		walk->done = 1;
 		return 1;
@@ -80,8 +73,9 @@ static __noinline long walk_step(__u32 index, void *context)
 		walk->mount = above;
 		return 0;
 	}
-	if (!walk_prepend(walk, scratch, dentry))
+	if (!walk_prepend(scratch, dentry))
 		return 1;
+	parent = BPF_CORE_READ(dentry, d_parent);
 	if (dentry == parent) {
 		/* A file without a place in a tree: memfd, System V shared memory. */
 		walk->done = 1;
@@ -117,50 +111,64 @@ static __always_inline void file_at(struct file *file, struct mt_file_at *at)
 	at->inode = BPF_CORE_READ(file, f_inode);
 }
 
-/* Writes the path into scratch `which` and its length into the head there. */
-static __noinline int path_write(struct task_struct *task, struct file *file, __u32 which)
+/*
+ * Writes the path of a struct file, as the current task sees it, into scratch
+ * `which`, and its length into the head there. Global functions are verified by
+ * themselves and once, not at each call: that is most of the time that a load
+ * takes. Their arguments can be no kernel pointers but numbers.
+ */
+int path_write(__u64 file_address, __u32 which)
 {
 	struct mt_scratch *scratch = scratch_get(which);
-	struct mt_walk walk = { .which = which, .start = MT_BPF_PATH_MAX };
+	struct task_struct *task = current_task();
+	struct file *file = (struct file *)file_address;
+	struct mt_walk *walk;
 	struct mt_file_at at;
 	struct inode *inode;
 	int i;
 
 	if (!scratch)
 		return 0;
+	walk = &scratch->walk;
 	file_at(file, &at);
 	inode = at.inode;
 	scratch->head.ino = BPF_CORE_READ(inode, i_ino);
 	scratch->head.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	walk.dentry = at.dentry;
-	walk.mount = (struct mount *)((char *)at.mnt - bpf_core_field_offset(struct mount, mnt));
-	walk.root_dentry = BPF_CORE_READ(task, fs, root.dentry);
-	walk.root_mnt = BPF_CORE_READ(task, fs, root.mnt);
+	walk->dentry = at.dentry;
+	walk->mount = (struct mount *)((char *)at.mnt - bpf_core_field_offset(struct mount, mnt));
+	walk->start = MT_BPF_PATH_MAX;
+	walk->done = 0;
+	walk->root_dentry = BPF_CORE_READ(task, fs, root.dentry);
+	walk->root_mnt = BPF_CORE_READ(task, fs, root.mnt);
 	if (have_bpf_loop()) {
-		bpf_loop(MT_WALK_STEPS, walk_step, &walk, 0);
+		bpf_loop(MT_WALK_STEPS, walk_step, &which, 0);
 	} else {
 		for (i = 0; i < MT_WALK_STEPS_SHORT; i++)
-			if (walk_step(i, &walk))
+			if (walk_step(i, &which))
 				break;
 	}
-	if (!walk.done || walk.start > MT_BPF_PATH_MAX) {
+	if (!walk->done || walk->start > MT_BPF_PATH_MAX) {
 		scratch->head.flags |= MT_BPF_PATH_TOO_LONG;
 		scratch->head.path_len = 0;
 		return 0;
 	}
-	scratch->head.path_len = MT_BPF_PATH_MAX - walk.start;
+	scratch->head.path_len = MT_BPF_PATH_MAX - walk->start;
 	return 0;
 }
 
 /* Sends the head, the path and the value in the scratch memory. */
-static __always_inline void scratch_send(struct mt_scratch *scratch)
+int scratch_send(__u32 which)
 {
-	__u32 path_len = scratch->head.path_len;
-	__u32 value_len = scratch->head.value_len;
-	__u32 start = MT_BPF_PATH_MAX - path_len;
+	struct mt_scratch *scratch = scratch_get(which);
+	__u32 path_len, value_len, start;
 
+	if (!scratch)
+		return 0;
+	path_len = scratch->head.path_len;
+	value_len = scratch->head.value_len;
+	start = MT_BPF_PATH_MAX - path_len;
 	if (path_len > MT_BPF_PATH_MAX || value_len > MT_BPF_VALUE_MAX)
-		return;
+		return 0;
 	/* A path of no bytes starts one past the mask; it is moved to 0 with nothing to show. */
 	if (path_len == 0)
 		start = value_len = scratch->head.value_len = 0;
@@ -169,6 +177,7 @@ static __always_inline void scratch_send(struct mt_scratch *scratch)
 	    bpf_ringbuf_output(&mt_ring, &scratch->out[start],
 			       sizeof(scratch->head) + path_len + value_len, 0))
 		lost_count();
+	return 0;
 }
 
 #endif

@@ -4,6 +4,8 @@
  *
  * Each event has up to three entries over one body: BTF tracepoint, raw
  * tracepoint, classic tracepoint. The loader picks the entries that it loads.
+ * (The sections mt_tp_btf and mt_fentry are the usual ones but for who finds the
+ * attach point: sidecar/kernel_bpf.c, without a look at all of the kernel's BTF.)
  * The bodies read with bpf_probe_read_kernel() only, so they are the same for
  * all; what a tracepoint passes is used to find the tasks, no more.
  *
@@ -21,15 +23,12 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define MT_VM_EXEC	     0x4u
 #define MT_SIGNAL_GROUP_EXIT 0x4u
 
-extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
-				 __u64 addr) __ksym __weak;
-extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
-extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
-
-static __always_inline struct task_struct *current_task(void)
-{
-	return (struct task_struct *)bpf_get_current_task();
-}
+/* See MT_BPF_CALL_VMA_NEW. */
+static int (*vma_new)(struct bpf_iter_task_vma *it, struct task_struct *task,
+		      __u64 addr) = (void *)MT_BPF_CALL_VMA_NEW;
+static struct vm_area_struct *(*vma_next)(struct bpf_iter_task_vma *it) = (void *)
+	MT_BPF_CALL_VMA_NEXT;
+static void (*vma_destroy)(struct bpf_iter_task_vma *it) = (void *)MT_BPF_CALL_VMA_DESTROY;
 
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child)
 {
@@ -63,10 +62,10 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 }
 
 /* Fills the head of an Exec and sends it; the mappings after it use the head again. */
-static __always_inline void exec_send(struct task_struct *task, struct mt_scratch *scratch,
-				      const struct mt_ids *process, const struct mt_ids *thread,
-				      __u32 flags)
+static __always_inline void exec_send(struct mt_scratch *scratch, const struct mt_ids *process,
+				      const struct mt_ids *thread, __u32 flags)
 {
+	struct task_struct *task = current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 
 	__builtin_memset(&scratch->head, 0, sizeof(scratch->head));
@@ -76,11 +75,10 @@ static __always_inline void exec_send(struct task_struct *task, struct mt_scratc
 	scratch->head.tid = thread->nr;
 	scratch->head.ns_pid = process->ns_nr;
 	scratch->head.ns_tid = thread->ns_nr;
-	flags |= auxv_flags(mm, scratch);
-	flags |= env_flags(mm);
 	scratch->head.flags = flags;
-	path_write(task, BPF_CORE_READ(mm, exe_file), MT_SCRATCH_TRACE);
-	scratch_send(scratch);
+	image_read((__u64)mm);
+	path_write((__u64)BPF_CORE_READ(mm, exe_file), MT_SCRATCH_TRACE);
+	scratch_send(MT_SCRATCH_TRACE);
 }
 
 static __always_inline int on_exec(struct task_struct *task)
@@ -89,12 +87,12 @@ static __always_inline int on_exec(struct task_struct *task)
 	struct mt_ids process, thread;
 
 	if (scratch && followed_read(task, &process, &thread))
-		exec_send(task, scratch, &process, &thread, 0);
+		exec_send(scratch, &process, &thread, 0);
 	return 0;
 }
 
-static __always_inline void mapping_send(struct task_struct *task, struct vm_area_struct *vma,
-					 struct mt_scratch *scratch, __u32 which)
+static __always_inline void mapping_send(struct vm_area_struct *vma, struct mt_scratch *scratch,
+					 __u32 which)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 
@@ -106,8 +104,8 @@ static __always_inline void mapping_send(struct task_struct *task, struct vm_are
 	scratch->head.addr = BPF_CORE_READ(vma, vm_start);
 	scratch->head.len = BPF_CORE_READ(vma, vm_end) - scratch->head.addr;
 	scratch->head.file_offset = BPF_CORE_READ(vma, vm_pgoff) << mt_page_shift;
-	path_write(task, file, which);
-	scratch_send(scratch);
+	path_write((__u64)file, which);
+	scratch_send(which);
 }
 
 static __always_inline int on_exit(struct task_struct *task)
@@ -166,20 +164,20 @@ int session_find(void *args)
 	return 1;
 }
 
-SEC("tp_btf/sched_process_fork")
+SEC("mt_tp_btf/sched_process_fork")
 int BPF_PROG(btf_fork, struct task_struct *parent, struct task_struct *child)
 {
 	return on_fork(parent, child);
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC("mt_tp_btf/sched_process_exec")
 int BPF_PROG(btf_exec, struct task_struct *task)
 {
 	return on_exec(task);
 }
 
 /* Exec, and what the kernel has mapped for it: the program and its interpreter. */
-SEC("tp_btf/sched_process_exec")
+SEC("mt_tp_btf/sched_process_exec")
 int BPF_PROG(btf_exec_maps, struct task_struct *task)
 {
 	struct mt_scratch *scratch = scratch_get(MT_SCRATCH_TRACE);
@@ -191,15 +189,15 @@ int BPF_PROG(btf_exec_maps, struct task_struct *task)
 	if (!scratch || !followed_read(task, &process, &thread))
 		return 0;
 	/* Fails when somebody else holds the lock of the memory map. */
-	err = bpf_iter_task_vma_new(&it, task, 0);
-	exec_send(task, scratch, &process, &thread, err ? 0 : MT_BPF_MAPS);
-	while ((vma = bpf_iter_task_vma_next(&it)))
-		mapping_send(task, vma, scratch, MT_SCRATCH_TRACE);
-	bpf_iter_task_vma_destroy(&it);
+	err = vma_new(&it, task, 0);
+	exec_send(scratch, &process, &thread, err ? 0 : MT_BPF_MAPS);
+	while ((vma = vma_next(&it)))
+		mapping_send(vma, scratch, MT_SCRATCH_TRACE);
+	vma_destroy(&it);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
+SEC("mt_tp_btf/sched_process_exit")
 int BPF_PROG(btf_exit, struct task_struct *task)
 {
 	return on_exit(task);
@@ -279,7 +277,7 @@ int tp_exit(void *args)
  * exec the VMA iterator sees them all at its end; the environment's end is set
  * when the image is complete.
  */
-SEC("fentry/perf_event_mmap")
+SEC("mt_fentry/perf_event_mmap")
 int BPF_PROG(fentry_mmap, struct vm_area_struct *vma)
 {
 	struct task_struct *task = current_task();
@@ -295,6 +293,6 @@ int BPF_PROG(fentry_mmap, struct vm_area_struct *vma)
 	scratch->head.tid = thread.nr;
 	scratch->head.ns_pid = process.ns_nr;
 	scratch->head.ns_tid = thread.ns_nr;
-	mapping_send(task, vma, scratch, MT_SCRATCH_MMAP);
+	mapping_send(vma, scratch, MT_SCRATCH_MMAP);
 	return 0;
 }

@@ -34,7 +34,7 @@ struct {
 /* The processes that are followed, by their pid in the session's namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 16);
+	__uint(max_entries, 1 << 14);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __s32);
 	__type(value, __u32);
@@ -44,6 +44,34 @@ struct {
 #define MT_AUXV_WORDS 64
 
 /*
+ * What the loops carry along stands in a map and not on the stack: the verifier
+ * knows nothing of its values, so it follows each path through a loop once
+ * instead of once for every combination of them.
+ */
+struct mt_walk { /* see path_write() */
+	struct dentry *dentry;
+	struct mount *mount;
+	struct dentry *root_dentry;
+	struct vfsmount *root_mnt;
+	__u32 start; /* of the path in its zone */
+	__u32 done;
+};
+
+struct mt_auxv { /* see image_read() */
+	__u32 flags;
+	__u32 compat;
+	__u32 interp;
+	__u32 reserved;
+};
+
+struct mt_env { /* see image_read() */
+	__u64 at;
+	__u64 end;
+	__u32 flags;
+	__u32 inside; /* the last chunk ended within a string */
+};
+
+/*
  * A record is built in place: the path grows backwards from the end of its
  * zone, the value stands behind it, and the head is copied right before the
  * path when that is complete. The slack keeps every access in bounds for the
@@ -51,6 +79,9 @@ struct {
  */
 struct mt_scratch {
 	struct mt_bpf_event head;
+	struct mt_walk walk;
+	struct mt_auxv auxv_scan;
+	struct mt_env env_scan;
 	__u64 auxv[MT_AUXV_WORDS];
 	char env[MT_ENV_CHUNK];
 	char out[sizeof(struct mt_bpf_event) + MT_BPF_PATH_MAX + MT_BPF_VALUE_MAX];
@@ -70,6 +101,11 @@ struct {
 static __always_inline struct mt_scratch *scratch_get(__u32 which)
 {
 	return bpf_map_lookup_elem(&mt_scratch, &which);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return (struct task_struct *)bpf_get_current_task();
 }
 
 static __always_inline void lost_count(void)

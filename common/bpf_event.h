@@ -57,6 +57,16 @@ struct mt_bpf_event {
 	__u64 ino;
 };
 
+/*
+ * Calls of kernel functions (kfuncs) are written as calls of helpers with these
+ * numbers, which no helper has; the loader puts the functions' BTF ids there.
+ */
+enum {
+	MT_BPF_CALL_VMA_NEW = 0x4d540001,
+	MT_BPF_CALL_VMA_NEXT,
+	MT_BPF_CALL_VMA_DESTROY,
+};
+
 #define MT_BPF_PATH_MAX	 4096u
 #define MT_BPF_VALUE_MAX 1024u
 

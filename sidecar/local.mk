@@ -20,7 +20,7 @@ libmtkernel_la_SOURCES = \
 	sidecar/kernel_queue.c \
 	sidecar/kernel_queue.h
 if HAVE_BPF
-libmtkernel_la_SOURCES += sidecar/kernel_bpf.c
+libmtkernel_la_SOURCES += sidecar/kernel_bpf.c sidecar/kernel_btf.c sidecar/kernel_btf.h
 AM_CPPFLAGS += $(LIBBPF_CFLAGS)
 libmtkernel_la_LIBADD = $(LIBBPF_LIBS)
 # By name: BUILT_SOURCES would serve only all, check and install. (This needs the object to be made
@@ -63,3 +63,8 @@ memtrack-preload: preload/memtrack-preload.in Makefile
 	$(AM_V_GEN)$(SED) -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
 		-e 's|@pkglibdir[@]|$(pkglibdir)|g' $(top_srcdir)/preload/memtrack-preload.in > $@.tmp && \
 		chmod +x $@.tmp && mv $@.tmp $@
+EXTRA_DIST += \
+	sidecar/kernel_bpf.c \
+	sidecar/kernel_btf.c \
+	sidecar/kernel_btf.h \
+	sidecar/kernel_nobpf.c

@@ -14,7 +14,7 @@ not_ok() {
 	echo "not ok $tap - $1"
 	shift
 	for detail in "$@"; do
-		[ -f "$detail" ] && sed 's/^/# /' "$detail" | head -n 60
+		[ -f "$detail" ] && sed 's/^/# /' "$detail" | head -n 25
 	done
 }
 plan() { echo "1..$tap"; exit "$failed"; }
@@ -61,15 +61,19 @@ tree_of_strace() {
 	awk -v with="$1" '
 	BEGIN { n = split("HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM", s, " ")
 		for (i = 1; i <= n; i++) signal["SIG" s[i]] = i }
+	# A child may be heard of before the call that made it has returned: names come at the end.
+	function note(what) { n_notes++; noted_pid[n_notes] = $1; noted[n_notes] = what }
 	{ pid = $1 }
 	NR == 1 { label[pid] = "0" }
 	/(clone|clone3|fork|vfork)(\(| resumed)/ && / = [0-9]+$/ {
-		label[$NF] = label[pid] "." ++born[pid]; born[$NF] = 0 }
+		parent[$NF] = pid; nth[$NF] = ++born[pid] }
 	/execve(at)?\(/ { match($0, /"[^"]*"/); path[pid] = substr($0, RSTART + 1, RLENGTH - 2) }
-	/(execve(at)?\(|execve(at)? resumed).* = 0$/ { print label[pid], "exec", path[pid] }
-	/\+\+\+ exited with / { print label[pid], "exit" (with == "with_status" ? " " $5 * 256 : "") }
-	/\+\+\+ killed by / { print label[pid], "exit" (with == "with_status" ? " " \
-		signal[$5] + (/core dumped/ ? 128 : 0) : "") }
+	/(execve(at)?\(|execve(at)? resumed).* = 0$/ { note("exec " path[pid]) }
+	/\+\+\+ exited with / { note("exit" (with == "with_status" ? " " $5 * 256 : "")) }
+	/\+\+\+ killed by / { note("exit" (with == "with_status" ? " " \
+		signal[$5] + (/core dumped/ ? 128 : 0) : "")) }
+	function label_of(pid) { return pid in label ? label[pid] : label_of(parent[pid]) "." nth[pid] }
+	END { for (i = 1; i <= n_notes; i++) print label_of(noted_pid[i]), noted[i] }
 	' | while read -r label what value; do
 		[ "$what" = exec ] && value=$(readlink -f "$value")
 		echo "$label $what${value:+ $value}"
