@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libmtcommon.la
 libmtcommon_la_CFLAGS = $(AM_CFLAGS) $(MT_WARN_COMMON_CFLAGS) $(ZSTD_CFLAGS) $(MSGPACK_CFLAGS)
 libmtcommon_la_LIBADD = $(ZSTD_LIBS) $(MSGPACK_LIBS)
 libmtcommon_la_SOURCES = common/event.h
+EXTRA_DIST += docs/format.md
 # The artifact: its frames, and files of them.
 libmtcommon_la_SOURCES += \
 	common/artifact_reader.c common/artifact_reader.h \
