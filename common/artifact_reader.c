@@ -152,7 +152,7 @@ static int next_frame(struct mt_artifact_reader *r)
 		return 0;
 	}
 	if (ret < 0) {
-		r->frame = (struct mt_frame_extent){ .start = r->at, .end = r->at };
+		r->frame.end = r->frame.start;
 		return fail(r, ret, ret == -EBADMSG ? why : "reading failed");
 	}
 	if (r->frame.cut) {
@@ -295,15 +295,18 @@ int mt_artifact_reader_next(struct mt_artifact_reader *r, struct mt_artifact_bat
 
 bool mt_artifact_reader_skip_damaged(struct mt_artifact_reader *r)
 {
-	uint64_t next = r->frame.start;
+	uint64_t next = r->frame.end;
+	struct mt_frame_extent e;
+	const char *why;
 
 	if (r->state != FAILED || r->diag.kind != MT_DIAG_DAMAGED)
 		return false;
 	/* Where the headers held, the next frame is where they say; else it is searched. */
-	if (r->frame.end > r->frame.start)
-		next = r->frame.end;
-	else if (mt_artifact_source_find_frame(&r->src, &next) != 1)
-		return false;
+	if (next == r->frame.start || mt_artifact_source_frame(&r->src, next, &e, &why) < 0) {
+		next = r->frame.start;
+		if (mt_artifact_source_find_frame(&r->src, &next) != 1)
+			return false;
+	}
 	/* A data frame that was not entered keeps its number all the same. */
 	if (r->diag.frame == r->totals.frames && r->frame.magic == MT_ZSTD_MAGIC)
 		r->totals.frames++;

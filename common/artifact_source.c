@@ -274,6 +274,7 @@ int mt_artifact_source_frame(struct mt_artifact_source *src, uint64_t at,
 	size_t len;
 	int ret;
 
+	*ret_extent = e;
 	ret = mt_artifact_source_peek(src, at, MT_SKIPPABLE_HEAD, &p, &len);
 	if (ret)
 		return ret;
@@ -296,8 +297,10 @@ int mt_artifact_source_frame(struct mt_artifact_source *src, uint64_t at,
 				e.end = at + MT_SKIPPABLE_HEAD + load_le(p + 4, 4);
 		} else {
 			ret = data_frame(src, &e, ret_why);
-			if (ret)
+			if (ret) {
+				ret_extent->magic = e.magic;
 				return ret;
+			}
 		}
 	}
 	*ret_extent = e;

@@ -55,8 +55,8 @@ static inline bool mt_frame_is_skippable(const struct mt_frame_extent *extent)
 
 /*
  * The frame that begins at `at`. 1; 0 at the end of the file; -EBADMSG when
- * there is no frame or its headers are damaged, with *ret_why; another
- * negative errno when reading failed.
+ * there is no frame or its headers are damaged, with *ret_why and what could be
+ * read of it (its end is not known); another negative errno when reading failed.
  */
 int mt_artifact_source_frame(struct mt_artifact_source *src, uint64_t at,
 			     struct mt_frame_extent *ret, const char **ret_why);

@@ -362,7 +362,7 @@ static int take_typed(struct mt_frame_dec *dec, struct fields *f, struct mt_even
 		if (!absent(f, KEY_OLD_ADDR))
 			e->flags |= MT_EVENT_HAS_OLD;
 		ok = get_optional(f, KEY_OLD_ADDR, 0, &e->aux);
-		/* fall through */
+		__attribute__((fallthrough));
 	case MT_EVENT_MALLOC:
 	case MT_EVENT_CALLOC:
 	case MT_EVENT_ALIGNED_ALLOC:

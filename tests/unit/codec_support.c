@@ -157,12 +157,12 @@ void rnd_event(uint64_t *state, struct event_store *store, struct mt_event *e)
 			e->flags = MT_EVENT_HAS_OLD;
 			e->aux = rnd_wide(state);
 		}
-		/* fall through */
+		__attribute__((fallthrough));
 	case MT_EVENT_MALLOC:
 	case MT_EVENT_CALLOC:
 	case MT_EVENT_ALIGNED_ALLOC:
 		e->stack_hash = rnd(state) & 1 ? rnd_wide(state) : 0;
-		/* fall through */
+		__attribute__((fallthrough));
 	case MT_EVENT_MMAP:
 	case MT_EVENT_MUNMAP:
 	case MT_EVENT_BRK:
