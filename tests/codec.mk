@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The artifact's codec: common/frame_*, artifact_*, meta_*.
-EXTRA_DIST += tests/golden
+EXTRA_DIST += tests/golden tests/lsan.supp
 dist_check_SCRIPTS += tests/e2e/codec_foreign.sh
 TESTS += tests/e2e/codec_foreign.sh
 if HAVE_CRITERION
