@@ -68,3 +68,5 @@ EXTRA_DIST += \
 	sidecar/kernel_btf.c \
 	sidecar/kernel_btf.h \
 	sidecar/kernel_nobpf.c
+dist_man_MANS += man/memtrack-preload.1
+EXTRA_DIST += docs/options.md

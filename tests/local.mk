@@ -5,3 +5,4 @@ include tests/encoder.mk
 include tests/kernel.mk
 include tests/tools.mk
 include tests/shim.mk
+include tests/proc.mk

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The sidecar's own parts, and the launcher.
+if HAVE_CRITERION
+proc_tests = tests/unit/test_options tests/unit/test_coverage tests/unit/test_control
+check_PROGRAMS += $(proc_tests)
+TESTS += $(proc_tests)
+proc_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+proc_libs = libmtsidecar.la libmtcommon.la $(CRITERION_LIBS)
+
+tests_unit_test_options_SOURCES = tests/unit/test_options.c
+tests_unit_test_options_CFLAGS = $(proc_cflags)
+tests_unit_test_options_LDADD = $(proc_libs)
+tests_unit_test_coverage_SOURCES = tests/unit/test_coverage.c
+tests_unit_test_coverage_CFLAGS = $(proc_cflags)
+tests_unit_test_coverage_LDADD = $(proc_libs)
+tests_unit_test_control_SOURCES = tests/unit/test_control.c
+tests_unit_test_control_CFLAGS = $(proc_cflags)
+tests_unit_test_control_LDADD = $(proc_libs)
+endif
