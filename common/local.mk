@@ -27,3 +27,12 @@ libmtcommon_la_SOURCES += \
 	common/chunk_consumer.c common/chunk_consumer.h \
 	common/clock.c common/clock.h \
 	common/shm.c common/shm.h
+# The fused writer: events to zstd blocks.
+libmtcommon_la_SOURCES += \
+	common/frame_fused.c common/frame_fused.h \
+	common/fused_bits.c common/fused_bits.h \
+	common/fused_cpu.h \
+	common/fused_fse.c common/fused_fse.h \
+	common/fused_plan.c common/fused_plan.h \
+	common/fused_seq.h \
+	common/fused_slow.c

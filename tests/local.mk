@@ -6,3 +6,4 @@ include tests/kernel.mk
 include tests/tools.mk
 include tests/shim.mk
 include tests/proc.mk
+include tests/fused.mk

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The fused writer: common/frame_fused.[ch] and common/fused_*.
+fused_support = tests/unit/fused_support.c tests/unit/fused_support.h
+
+check_PROGRAMS += tests/stress/fused_fuzz
+TESTS += tests/stress/fused_fuzz
+tests_stress_fused_fuzz_SOURCES = tests/stress/fused_fuzz.c $(fused_support)
+tests_stress_fused_fuzz_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS)
+tests_stress_fused_fuzz_LDADD = libmtcommon.la $(ZSTD_LIBS)
+
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit/test_frame_fused
+TESTS += tests/unit/test_frame_fused
+tests_unit_test_frame_fused_SOURCES = tests/unit/test_frame_fused.c $(fused_support) $(codec_support)
+tests_unit_test_frame_fused_CFLAGS = $(codec_cflags)
+tests_unit_test_frame_fused_LDADD = $(codec_libs)
+endif
