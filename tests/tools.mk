@@ -9,3 +9,17 @@ tests_unit_test_replay_SOURCES = tests/unit/test_replay.c
 tests_unit_test_replay_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 tests_unit_test_replay_LDADD = libmttools.la $(CRITERION_LIBS)
 endif
+
+# memtrack on small artifacts that mkartifact writes from scripts.
+check_PROGRAMS += tests/e2e/mkartifact
+tests_e2e_mkartifact_SOURCES = tests/e2e/mkartifact.c
+tests_e2e_mkartifact_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS)
+tests_e2e_mkartifact_LDADD = libmtcommon.la $(ZSTD_LIBS)
+tool_tests = \
+	tests/e2e/tool_dump.sh \
+	tests/e2e/tool_stat.sh \
+	tests/e2e/tool_usage.sh \
+	tests/e2e/tool_verify.sh
+dist_check_SCRIPTS += $(tool_tests)
+TESTS += $(tool_tests)
+EXTRA_DIST += tests/e2e/tool tests/e2e/tool_lib.sh

@@ -107,7 +107,7 @@ static int take_option(struct mt_dump_filter *filter, int option, const char *va
 		ret = mt_time_bound_parse(&filter->to, value);
 		break;
 	default:
-		return mt_command_misused(command, "wrong option");
+		return mt_command_hint(command);
 	}
 	if (ret == -ENOMEM) {
 		fprintf(stderr, "%s: out of memory\n", command);

@@ -144,7 +144,7 @@ static int run(int argc, char **argv)
 		else if (option == MT_OPT_ALL)
 			stat.all = true;
 		else
-			return mt_command_misused(argv[0], "wrong option");
+			return mt_command_hint(argv[0]);
 	}
 	path = mt_command_file(argc, argv);
 	if (!path)

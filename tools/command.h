@@ -47,4 +47,7 @@ const char *mt_command_file(int argc, char **argv);
 int mt_command_misused(const char *name, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* After a message of getopt_long(): says where help is and returns MT_EXIT_USAGE. */
+int mt_command_hint(const char *name);
+
 #endif

@@ -4,6 +4,10 @@ noinst_LTLIBRARIES += libmttools.la
 libmttools_la_CFLAGS = $(AM_CFLAGS)
 libmttools_la_LIBADD = libmtcommon.la
 libmttools_la_SOURCES = \
+	tools/cmd_dump.c \
+	tools/cmd_stat.c tools/stat_json.c tools/stat_text.c tools/stat.h \
+	tools/cmd_verify.c tools/verify_print.c tools/verify.h \
+	tools/command.c tools/command.h \
 	tools/dump_filter.c tools/dump_filter.h \
 	tools/input.c tools/input.h \
 	tools/json_writer.c tools/json_writer.h \
@@ -17,10 +21,6 @@ libmttools_la_SOURCES = \
 	tools/u64_map.c tools/u64_map.h
 
 bin_PROGRAMS += memtrack
-memtrack_SOURCES = \
-	tools/memtrack.c tools/command.h \
-	tools/cmd_dump.c \
-	tools/cmd_stat.c tools/stat_json.c tools/stat_text.c tools/stat.h \
-	tools/cmd_verify.c
+memtrack_SOURCES = tools/memtrack.c
 memtrack_LDADD = libmttools.la
 dist_man_MANS += man/memtrack.1

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,31 +53,6 @@ static int help(int argc, char **argv)
 	if (!command)
 		return mt_command_misused("memtrack", "there is no command '%s'", argv[1]);
 	return print_command_help(command);
-}
-
-int mt_command_misused(const char *name, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "%s: ", name);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, "; try '%s --help'\n", name);
-	return MT_EXIT_USAGE;
-}
-
-const char *mt_command_file(int argc, char **argv)
-{
-	if (optind == argc) {
-		mt_command_misused(argv[0], "no file given");
-		return NULL;
-	}
-	if (optind + 1 < argc) {
-		mt_command_misused(argv[0], "more than one file given ('%s')", argv[optind + 1]);
-		return NULL;
-	}
-	return argv[optind];
 }
 
 static int run_command(const struct mt_command *command, int argc, char **argv)

@@ -20,6 +20,8 @@ void mt_replay_find(struct mt_replay *replay, enum mt_finding_kind kind,
 	if (!replay->options.on_finding)
 		return;
 	finding->kind = kind;
+	if (!finding->addr)
+		finding->addr = event->addr;
 	finding->frame = replay->frame;
 	finding->index = replay->index;
 	finding->event = event;

@@ -112,7 +112,8 @@ struct mt_finding {
 	uint64_t frame; /* where the event stands */
 	uint64_t index;
 	const struct mt_event *event;
-	uint64_t addr;	 /* of the block (old_addr for a Realloc that frees) */
+	uint64_t addr;	 /* the event's, but for a Realloc that frees its old_addr, for a stack its
+			    hash */
 	bool has_before; /* before_*: where the earlier free of a double free stands */
 	uint64_t before_frame;
 	uint64_t before_index;

@@ -146,8 +146,8 @@ static void put_totals(struct mt_json *json, const struct mt_stat *stat, size_t 
 	mt_json_u64(json, "first_ns", totals->first_ns);
 	mt_json_u64(json, "last_ns", totals->last_ns);
 	mt_json_u64(json, "duration_ns", totals->last_ns - totals->first_ns);
-	mt_json_u64(json, "processes", processes);
-	mt_json_u64(json, "threads", totals->threads);
+	mt_json_u64(json, "process_count", processes);
+	mt_json_u64(json, "thread_count", totals->threads);
 	put_counts(json, &totals->counts);
 	put_peak(json, &totals->peak, false);
 	put_live(json, "live_at_end", &left);
@@ -217,7 +217,7 @@ int mt_stat_print_json(struct mt_stat *stat)
 	put_file(&json, &stat->input);
 	put_run(&json, &stat->info);
 	put_totals(&json, stat, count);
-	mt_json_begin(&json, "per_process", '[');
+	mt_json_begin(&json, "processes", '[');
 	for (size_t i = 0; i < count; i++)
 		put_process(&json, stat, list[i]);
 	mt_json_end(&json);

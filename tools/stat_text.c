@@ -244,8 +244,8 @@ static void print_live(const struct mt_stat *stat)
 	print_bytes(left.bytes - left.inherited_bytes);
 	printf(" in %s blocks", number(left.blocks - left.inherited_blocks));
 	if (left.inherited_blocks)
-		printf(", besides %s inherited ones of %s bytes", number(left.inherited_blocks),
-		       number(left.inherited_bytes));
+		printf(", besides inherited: %s bytes in %s blocks", number(left.inherited_bytes),
+		       number(left.inherited_blocks));
 	putchar('\n');
 }
 
