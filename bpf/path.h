@@ -10,7 +10,8 @@
 
 #include "bpf/session.h"
 
-#define MT_FMODE_BACKING (1u << 25) /* the kernel's FMODE_BACKING */
+/* The kernel's FMODE_BACKING: bit 24 from Linux 6.14 on, 25 before; each meant other things too. */
+#define MT_FMODE_BACKING (3u << 24)
 
 /* Where bpf_loop() does not exist (before Linux 5.17) deeper paths are left out. */
 #define MT_WALK_STEPS	    4096
@@ -91,24 +92,33 @@ struct mt_file_at {
 	struct inode *inode;
 };
 
-/* The path and inode that the user sees: on overlayfs those of the overlay. */
+/*
+ * The path and inode that the user sees: on overlayfs those of the overlay,
+ * which stand behind the file that is mapped. The flag alone does not prove
+ * that something is there; a dentry and a mount of the same file system do.
+ */
 static __always_inline void file_at(struct file *file, struct mt_file_at *at)
 {
 	struct dentry *dentry;
+	struct vfsmount *mnt;
 
-	if (bpf_core_field_exists(struct backing_file, user_path) &&
-	    BPF_CORE_READ(file, f_mode) & MT_FMODE_BACKING) {
-		struct backing_file *backing = (struct backing_file *)file;
-
-		dentry = BPF_CORE_READ(backing, user_path.dentry);
-		at->dentry = dentry;
-		at->mnt = BPF_CORE_READ(backing, user_path.mnt);
-		at->inode = BPF_CORE_READ(dentry, d_inode);
-		return;
-	}
 	at->mnt = BPF_CORE_READ(file, f_path.mnt);
 	at->dentry = BPF_CORE_READ(file, f_path.dentry);
 	at->inode = BPF_CORE_READ(file, f_inode);
+	if (bpf_core_field_exists(struct backing_file, user_path) &&
+	    BPF_CORE_READ(file, f_mode) & MT_FMODE_BACKING) {
+		struct backing_file *backing = (struct backing_file *)file;
+		struct super_block *sb;
+
+		mnt = BPF_CORE_READ(backing, user_path.mnt);
+		dentry = BPF_CORE_READ(backing, user_path.dentry);
+		sb = BPF_CORE_READ(dentry, d_sb);
+		if (!sb || sb != BPF_CORE_READ(mnt, mnt_sb))
+			return;
+		at->mnt = mnt;
+		at->dentry = dentry;
+		at->inode = BPF_CORE_READ(dentry, d_inode);
+	}
 }
 
 /*

@@ -20,9 +20,16 @@
 /* The threads that a running process may have when it is followed. */
 #define THREADS_MAX 4096
 
+/* PERF_FORMAT_LOST, which older headers do not have. */
+#define FORMAT_LOST (1u << 4)
+
+/* The largest record: 64 KiB by its size field, a path of 4,096 bytes and some in fact. */
+#define RECORD_LIKELY_MAX 8192u
+
 struct ring {
 	int fd;
 	struct perf_event_mmap_page *page;
+	uint64_t lost_told;
 };
 
 struct mt_kperf {
@@ -32,18 +39,20 @@ struct mt_kperf {
 	size_t fd_count;
 	unsigned int threads;
 	size_t page_size;
-	char *record; /* one that wraps around is put together here */
+	bool counts_lost; /* the kernel counts lost records (Linux 6.0 and later) */
+	char *record;	  /* one that wraps around is put together here */
 };
 
 #define RECORD_MAX 65536u /* perf_event_header.size has 16 bits */
 
-static int event_open(pid_t tid, int cpu, bool tasks)
+static int event_open(pid_t tid, int cpu, bool tasks, bool counts_lost)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+		.read_format = counts_lost ? FORMAT_LOST : 0,
 		.inherit = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
@@ -65,7 +74,7 @@ static int event_open(pid_t tid, int cpu, bool tasks)
 
 int mt_kperf_probe(void)
 {
-	int fd = event_open(0, -1, true);
+	int fd = event_open(0, -1, true, false);
 
 	if (fd < 0)
 		return fd;
@@ -78,7 +87,11 @@ static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cp
 	size_t bytes = RING_BYTES;
 	void *page = MAP_FAILED;
 
-	ring->fd = event_open(pid, cpu, tasks);
+	ring->fd = event_open(pid, cpu, tasks, perf->counts_lost);
+	if (ring->fd == -EINVAL && perf->counts_lost) {
+		perf->counts_lost = false;
+		ring->fd = event_open(pid, cpu, tasks, false);
+	}
 	if (ring->fd < 0)
 		return ring->fd;
 	/* What may be locked is a sum over the user's rings: take less before giving up. */
@@ -101,7 +114,7 @@ static int thread_open(struct mt_kperf *perf, pid_t tid, bool tasks)
 
 		if (perf->rings[i].fd < 0)
 			continue;
-		fd = event_open(tid, (int)i, tasks);
+		fd = event_open(tid, (int)i, tasks, perf->counts_lost);
 		if (fd == -ESRCH)
 			return 0;
 		if (fd < 0)
@@ -154,6 +167,7 @@ int mt_kperf_open(pid_t pid, bool tasks, struct mt_kperf **ret_perf)
 	if (!perf)
 		return -ENOMEM;
 	perf->threads = 1;
+	perf->counts_lost = true;
 	perf->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	perf->record = malloc(RECORD_MAX);
 	perf->rings = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*perf->rings));
@@ -307,9 +321,20 @@ static void task_push(struct mt_kqueue *queue, enum mt_krecord_kind kind, struct
 	mt_kqueue_push(queue, kind, event);
 }
 
+static void lost_push(struct mt_kqueue *queue, uint64_t lost)
+{
+	struct mt_kev event = { .type = MT_KEV_LOST };
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	event.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	event.lost = lost > UINT32_MAX ? UINT32_MAX : (uint32_t)lost;
+	mt_kqueue_push(queue, MT_KREC_EVENT, &event);
+}
+
 /* One whole record; `body` is what follows the header. Records of no use are passed over. */
-static void record_push(struct mt_kqueue *queue, uint32_t type, uint32_t misc, const char *body,
-			size_t size)
+static void record_push(const struct mt_kperf *perf, struct mt_kqueue *queue, uint32_t type,
+			uint32_t misc, const char *body, size_t size)
 {
 	struct mt_kev event = { 0 };
 	struct sample_id id;
@@ -341,26 +366,14 @@ static void record_push(struct mt_kqueue *queue, uint32_t type, uint32_t misc, c
 		mt_kqueue_push(queue, MT_KREC_PERF_EXEC, &event);
 		break;
 	case PERF_RECORD_LOST:
-		if (size < sizeof(lost))
+		if (perf->counts_lost || size < sizeof(lost))
 			break;
 		memcpy(&lost, body, sizeof(lost));
-		event.type = MT_KEV_LOST;
-		event.lost = lost.lost > UINT32_MAX ? UINT32_MAX : (uint32_t)lost.lost;
-		mt_kqueue_push(queue, MT_KREC_EVENT, &event);
+		lost_push(queue, lost.lost);
 		break;
 	default:
 		break;
 	}
-}
-
-static void lost_push(struct mt_kqueue *queue)
-{
-	struct mt_kev event = { .type = MT_KEV_LOST, .lost = 1 };
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	event.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	mt_kqueue_push(queue, MT_KREC_EVENT, &event);
 }
 
 static void ring_copy(char *to, const char *data, uint64_t mask, uint64_t at, size_t len)
@@ -373,6 +386,18 @@ static void ring_copy(char *to, const char *data, uint64_t mask, uint64_t at, si
 	memcpy(to + first, data, len - first);
 }
 
+/* A record that says so comes only with the next one that fits, which may never be. */
+static void ring_lost_read(struct ring *ring, struct mt_kqueue *queue)
+{
+	uint64_t values[2]; /* the counter's value, how many were lost */
+
+	if (read(ring->fd, values, sizeof(values)) != sizeof(values) ||
+	    values[1] <= ring->lost_told)
+		return;
+	lost_push(queue, values[1] - ring->lost_told);
+	ring->lost_told = values[1];
+}
+
 static void ring_read(struct mt_kperf *perf, struct ring *ring, struct mt_kqueue *queue)
 {
 	struct perf_event_mmap_page *page = ring->page;
@@ -380,30 +405,35 @@ static void ring_read(struct mt_kperf *perf, struct ring *ring, struct mt_kqueue
 	const uint64_t size = page->data_size, mask = size - 1;
 	/* Pairs with the kernel's store of data_head after the records. */
 	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = page->data_tail;
+	const uint64_t start = page->data_tail;
+	uint64_t tail = start;
 
 	while (tail != head) {
 		struct perf_event_header header;
 
 		if (head - tail < sizeof(header) || head - tail > size) {
-			lost_push(queue);
+			lost_push(queue, 1);
 			tail = head;
 			break;
 		}
 		ring_copy((char *)&header, data, mask, tail, sizeof(header));
 		if (header.size < sizeof(header) || header.size > head - tail) {
-			lost_push(queue);
+			lost_push(queue, 1);
 			tail = head;
 			break;
 		}
 		ring_copy(perf->record, data, mask, tail + sizeof(header),
 			  header.size - sizeof(header));
-		record_push(queue, header.type, header.misc, perf->record,
+		record_push(perf, queue, header.type, header.misc, perf->record,
 			    header.size - sizeof(header));
 		tail += header.size;
 	}
 	/* Pairs with the kernel's load of data_tail before it writes over them. */
 	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+	/* Only where there was no room for a record can one be lost. */
+	if (perf->counts_lost &&
+	    __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE) - start + RECORD_LIKELY_MAX > size)
+		ring_lost_read(ring, queue);
 }
 
 void mt_kperf_read(struct mt_kperf *perf, struct mt_kqueue *queue)

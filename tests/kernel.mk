@@ -6,3 +6,17 @@ tests_e2e_kernel_trace_LDADD = libmtkernel.la
 EXTRA_DIST += tests/e2e/kernel_lib.sh
 dist_check_SCRIPTS += tests/e2e/kernel_tree.sh
 TESTS += tests/e2e/kernel_tree.sh
+check_PROGRAMS += tests/e2e/kernel_maps_target
+tests_e2e_kernel_maps_target_SOURCES = tests/e2e/kernel_maps_target.c
+tests_e2e_kernel_maps_target_LDADD = -ldl
+dist_check_SCRIPTS += tests/e2e/kernel_maps.sh
+TESTS += tests/e2e/kernel_maps.sh
+check_PROGRAMS += tests/e2e/kernel_actions
+tests_e2e_kernel_actions_SOURCES = tests/e2e/kernel_actions.c
+# Static, for the flag; libtool would take -static for its own libraries alone.
+check_PROGRAMS += tests/e2e/kernel_static
+tests_e2e_kernel_static_SOURCES = tests/e2e/kernel_static.c
+tests_e2e_kernel_static_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS)
+tests_e2e_kernel_static_LDFLAGS = -all-static
+dist_check_SCRIPTS += tests/e2e/kernel_events.sh
+TESTS += tests/e2e/kernel_events.sh
