@@ -70,3 +70,16 @@ EXTRA_DIST += \
 	sidecar/kernel_nobpf.c
 dist_man_MANS += man/memtrack-preload.1
 EXTRA_DIST += docs/options.md
+# The order engine.
+noinst_LTLIBRARIES += libmtorder.la
+libmtorder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+libmtorder_la_SOURCES = \
+	sidecar/drain.c \
+	sidecar/liveness.c sidecar/liveness.h \
+	sidecar/merge.h \
+	sidecar/order.c sidecar/order.h \
+	sidecar/order_impl.h \
+	sidecar/pending.c \
+	sidecar/process.c \
+	sidecar/repair.c sidecar/repair.h \
+	sidecar/sink.c sidecar/sink.h

@@ -71,11 +71,11 @@ struct mt_order_stats {
 	uint64_t kernel_lost;
 };
 
-/* A flagged event. */
+/* A flagged event. At most MT_ANOMALIES_LISTED are kept, the first ones. */
 struct mt_order_anomaly {
 	uint64_t frame;	 /* batch sequence number: data frames counted from 0 */
 	uint32_t index;	 /* in the frame */
-	uint32_t reason; /* enum mt_anomaly_reason in common/meta.h or format.h */
+	uint32_t reason; /* enum mt_anomaly_reason of common/run_meta.h */
 };
 
 int mt_order_new(const struct mt_order_options *options, struct mt_order **ret_order);

@@ -4,6 +4,7 @@ include tests/e2e.mk
 include tests/encoder.mk
 include tests/kernel.mk
 include tests/tools.mk
+include tests/order.mk
 include tests/shim.mk
 include tests/proc.mk
 include tests/fused.mk

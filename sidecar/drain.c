@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Images, their process slots (binds) and thread slots (readers): finding them, noting what they
+ * published, giving back what is read, and ending them.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sidecar/order_impl.h"
+
+#define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
+#define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
+#define STARVED_CHECK_NS UINT64_C(5000000)   /* the same while somebody waits for a chunk */
+
+static uint64_t granted_bytes(const struct mt_image *image)
+{
+	return (uint64_t)image->consumer.limit * image->consumer.shm.layout.chunk_bytes;
+}
+
+/* Sets how many chunks an image may use, within what --max-buffers leaves over. */
+static void grant(struct mt_order *order, struct mt_image *image, uint64_t chunks)
+{
+	uint64_t bytes = image->consumer.shm.layout.chunk_bytes;
+	uint64_t others = order->granted_bytes - granted_bytes(image), left;
+
+	left = order->options.max_chunk_bytes > others ? order->options.max_chunk_bytes - others
+						       : 0;
+	if (chunks * bytes > left)
+		chunks = left / bytes;
+	if (chunks < CHUNKS_FLOOR)
+		chunks = CHUNKS_FLOOR;
+	if (chunks > image->consumer.shm.layout.chunk_count)
+		chunks = image->consumer.shm.layout.chunk_count;
+	mt_consumer_set_limit(&image->consumer, (uint32_t)chunks);
+	order->granted_bytes = others + granted_bytes(image);
+}
+
+/* Takes back what other images were granted and never used. */
+static void reclaim_grants(struct mt_order *order, const struct mt_image *needy)
+{
+	for (struct mt_image *image = order->images; image; image = image->next) {
+		uint32_t bump = mt_load_acquire(&image->consumer.shm.header->bump);
+
+		if (image == needy || bump + CHUNKS_FLOOR >= image->consumer.limit)
+			continue;
+		grant(order, image, bump + CHUNKS_FLOOR);
+	}
+}
+
+static void take_in_image(struct mt_order *order, struct mt_image *image)
+{
+	image->since_ns = order->now_ns;
+	image->since_round = order->round;
+	order->nested = order->nested || image->nested;
+	image->users = 1; /* the process that registered */
+	/* Without it a program learns of our death by the heartbeat alone: later, not wrong. */
+	image->alive_held = mt_shm_hold_alive(&image->consumer.shm) == 0;
+	order->granted_bytes += granted_bytes(image);
+	if (order->granted_bytes > order->options.max_chunk_bytes)
+		grant(order, image, image->consumer.limit / 4);
+	image->next = order->images;
+	order->images = image;
+}
+
+void mt_drain_take_in(struct mt_order *order)
+{
+	struct mt_image *image, *next, *oldest = NULL;
+
+	pthread_mutex_lock(&order->intake_lock);
+	image = order->intake;
+	order->intake = NULL;
+	pthread_mutex_unlock(&order->intake_lock);
+	for (; image; image = next) {
+		next = image->next;
+		image->next = oldest;
+		oldest = image;
+	}
+	for (image = oldest; image; image = next) {
+		next = image->next;
+		take_in_image(order, image);
+	}
+}
+
+static bool add_reader(struct mt_image *image, const struct mt_thread_claim *claim)
+{
+	struct mt_reader *reader;
+
+	if (image->reader_count == image->reader_space) {
+		uint32_t space = image->reader_space ? 2 * image->reader_space : 16;
+		void *readers = realloc(image->readers, space * sizeof(*image->readers));
+
+		if (!readers)
+			return false;
+		image->readers = readers;
+		image->reader_space = space;
+	}
+	reader = aligned_alloc(64, (sizeof(*reader) + 63) & ~(size_t)63);
+	if (!reader)
+		return false;
+	memset(reader, 0, sizeof(*reader));
+	mt_stream_init(&reader->stream, claim->slot);
+	reader->tid = claim->tid;
+	reader->tcb = claim->tcb;
+	reader->claim_stamp = claim->claim_stamp;
+	reader->index = image->reader_count;
+	image->readers[image->reader_count++] = reader;
+	return true;
+}
+
+/* tid in our PID namespace of a thread that calls itself `tid`. 0: cannot be told. */
+static int32_t translate_tid(const struct mt_bind *bind, int32_t tid)
+{
+	if (bind->claim.pid == bind->process->pid)
+		return tid;
+	if (tid == bind->claim.pid)
+		return bind->process->pid;
+	return mt_process_translate_tid(bind->process->pid, tid);
+}
+
+static void tell_origin(struct mt_order *order, struct mt_reader *reader)
+{
+	const struct mt_bind *bind = reader->bind;
+	int32_t tid = translate_tid(bind, reader->tid);
+
+	if (tid == 0) {
+		order->sink.stats.untranslated_tids++;
+		tid = reader->tid;
+	}
+	reader->origin.space = bind->process->space;
+	reader->origin.pid = bind->process->pid;
+	reader->origin.tid = tid;
+}
+
+/* Links a new reader to its process slot; older threads with its tid or its memory are gone. */
+static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct mt_bind *bind)
+{
+	for (struct mt_reader *old = bind->readers; old; old = old->next) {
+		if (old->tid == reader->tid || (reader->tcb && old->tcb == reader->tcb))
+			mt_reader_mark_gone(order, old);
+	}
+	reader->bind = bind;
+	reader->next = bind->readers;
+	bind->readers = reader;
+	bind->reader_count++;
+	if (bind->process)
+		tell_origin(order, reader);
+	if (bind->ended)
+		mt_reader_mark_gone(order, reader);
+}
+
+static bool add_bind(struct mt_order *order, struct mt_image *image,
+		     const struct mt_proc_claim *claim)
+{
+	struct mt_bind *bind = calloc(1, sizeof(*bind));
+
+	if (!bind)
+		return false;
+	bind->image = image;
+	bind->claim = *claim;
+	bind->since_ns = order->now_ns;
+	if (claim->parent == 0 && !image->root_bind) {
+		bind->root = true;
+		image->root_bind = bind;
+	}
+	image->binds[claim->slot] = bind;
+	image->bind_count++;
+	bind->next = order->waiting;
+	order->waiting = bind;
+	return true;
+}
+
+static void scan_image(struct mt_order *order, struct mt_image *image)
+{
+	struct mt_thread_claim thread;
+	struct mt_proc_claim proc;
+	uint32_t first = image->reader_count, i;
+
+	mt_consumer_scan_threads(&image->consumer);
+	while (mt_consumer_next_thread(&image->consumer, &thread)) {
+		if (!add_reader(image, &thread)) {
+			order->sink.stats.corrupt_streams++;
+			continue;
+		}
+		image->readers[image->reader_count - 1]->proc_slot = thread.proc;
+	}
+	mt_consumer_scan_procs(&image->consumer);
+	while (mt_consumer_next_proc(&image->consumer, &proc)) {
+		if (!add_bind(order, image, &proc))
+			order->sink.stats.corrupt_streams++;
+	}
+	for (i = first; i < image->reader_count; i++) {
+		struct mt_reader *reader = image->readers[i];
+		struct mt_bind *bind = NULL;
+
+		if (reader->proc_slot < image->consumer.shm.layout.proc_count)
+			bind = image->binds[reader->proc_slot];
+		if (bind) {
+			bind_reader(order, reader, bind);
+		} else {
+			reader->stream.stopped = true;
+			order->sink.stats.corrupt_streams++;
+		}
+	}
+}
+
+static void note_image(struct mt_order *order, struct mt_image *image)
+{
+	for (uint32_t i = 0; i < image->reader_count; i++) {
+		struct mt_reader *reader = image->readers[i];
+
+		if (i + 4 < image->reader_count)
+			__builtin_prefetch(image->readers[i + 4]);
+		if (order->frozen)
+			reader->stream.covered = reader->stream.seen;
+		else if (mt_stream_note(&image->consumer, &reader->stream) < 0)
+			order->sink.stats.corrupt_streams++;
+		if (reader->stream.taken < reader->stream.seen && reader->bind &&
+		    reader->bind->process)
+			mt_order_admit(order, reader);
+	}
+}
+
+void mt_drain_note(struct mt_order *order)
+{
+	struct mt_image *image;
+
+	if (!order->frozen)
+		for (image = order->images; image; image = image->next)
+			scan_image(order, image);
+	for (image = order->images; image; image = image->next)
+		note_image(order, image);
+}
+
+void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_process *process)
+{
+	bind->process = process;
+	bind->next = process->binds;
+	process->binds = bind;
+	if (!process->space)
+		process->space = mt_space_new(&order->budget);
+	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next) {
+		tell_origin(order, reader);
+		if (reader->stream.taken < reader->stream.seen)
+			mt_order_admit(order, reader);
+	}
+}
+
+bool mt_reader_drained(const struct mt_reader *reader)
+{
+	return reader->stream.taken == reader->stream.seen;
+}
+
+bool mt_bind_drained(const struct mt_bind *bind)
+{
+	for (const struct mt_reader *reader = bind->readers; reader; reader = reader->next)
+		if (!mt_reader_drained(reader))
+			return false;
+	return true;
+}
+
+void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader)
+{
+	if (reader->gone_round)
+		return;
+	reader->gone_round = order->round;
+	order->gone++;
+}
+
+void mt_bind_end(struct mt_order *order, struct mt_bind *bind)
+{
+	bind->ended = true;
+	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
+		mt_reader_mark_gone(order, reader);
+	order->ended_binds++;
+}
+
+static void collect(struct mt_order *order, const struct mt_process *process, const uint64_t *now,
+		    uint64_t *seen)
+{
+	/* Whose they are may show yet: they are counted then. */
+	if (!process && !order->frozen)
+		return;
+	for (unsigned i = 0; i < MT_LOST_CAUSES; i++) {
+		/* Counters only grow; one that fell was spoiled by its owner. */
+		uint64_t more = now[i] > seen[i] ? now[i] - seen[i] : 0;
+
+		if (more == 0)
+			continue;
+		seen[i] = now[i];
+		order->sink.stats.lost[i] += more;
+		if (process)
+			mt_process_record(order, process)->lost[i] += more;
+	}
+}
+
+static void collect_reader(struct mt_order *order, struct mt_image *image, struct mt_reader *reader)
+{
+	uint64_t lost[MT_LOST_CAUSES] = { 0 };
+
+	mt_consumer_thread_lost(&image->consumer, reader->stream.slot, lost);
+	collect(order, reader->bind ? reader->bind->process : NULL, lost, reader->lost);
+}
+
+static void collect_bind(struct mt_order *order, struct mt_bind *bind)
+{
+	uint64_t lost[MT_LOST_CAUSES] = { 0 };
+
+	mt_consumer_proc_lost(&bind->image->consumer, bind->claim.slot, lost);
+	collect(order, bind->process, lost, bind->lost);
+}
+
+static void collect_image(struct mt_order *order, struct mt_image *image)
+{
+	uint64_t lost[MT_LOST_CAUSES] = { 0 };
+
+	mt_consumer_image_lost(&image->consumer, lost);
+	collect(order, image->process, lost, image->lost);
+}
+
+void mt_drain_collect_lost(struct mt_order *order)
+{
+	for (struct mt_image *image = order->images; image; image = image->next) {
+		for (uint32_t i = 0; i < image->reader_count; i++)
+			collect_reader(order, image, image->readers[i]);
+		for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
+			if (image->binds[i])
+				collect_bind(order, image->binds[i]);
+		collect_image(order, image);
+	}
+}
+
+static void unlink_reader(struct mt_reader *reader)
+{
+	struct mt_reader **at = &reader->bind->readers;
+
+	while (*at != reader)
+		at = &(*at)->next;
+	*at = reader->next;
+	reader->bind->reader_count--;
+}
+
+static void retire_reader(struct mt_order *order, struct mt_image *image, struct mt_reader *reader)
+{
+	mt_origin_end(&order->repair, &reader->origin);
+	collect_reader(order, image, reader);
+	mt_consumer_retire_thread(&image->consumer, &reader->stream);
+	unlink_reader(reader);
+	image->readers[reader->index] = image->readers[--image->reader_count];
+	image->readers[reader->index]->index = reader->index;
+	free(reader);
+	order->gone--;
+}
+
+static void retire_gone_readers(struct mt_order *order, struct mt_image *image)
+{
+	for (uint32_t i = 0; i < image->reader_count;) {
+		struct mt_reader *reader = image->readers[i];
+
+		/* Lengths must have been noted after the thread was known to be gone. */
+		if (reader->gone_round && reader->gone_round < order->round &&
+		    mt_reader_drained(reader) && reader->bind->process)
+			retire_reader(order, image, reader);
+		else
+			i++;
+	}
+}
+
+static void free_bind(struct mt_image *image, struct mt_bind *bind)
+{
+	image->binds[bind->claim.slot] = NULL;
+	image->bind_count--;
+	if (image->root_bind == bind)
+		image->root_bind = NULL;
+	free(bind);
+}
+
+static void retire_ended_binds(struct mt_order *order, struct mt_image *image)
+{
+	for (uint32_t i = 0; i < image->consumer.procs.bump; i++) {
+		struct mt_bind *bind = image->binds[i], **at;
+
+		if (!bind || !bind->ended || bind->readers)
+			continue;
+		collect_bind(order, bind);
+		for (at = &bind->process->binds; *at != bind;)
+			at = &(*at)->next;
+		*at = bind->next;
+		mt_consumer_retire_proc(&image->consumer, i);
+		free_bind(image, bind);
+		order->ended_binds--;
+	}
+}
+
+/* Threads that ended without a word (no kernel events, or some were lost). */
+static void look_for_dead_threads(struct mt_order *order, struct mt_image *image)
+{
+	char path[64];
+
+	image->checked_ns = order->now_ns;
+	for (uint32_t i = 0; i < image->reader_count; i++) {
+		struct mt_reader *reader = image->readers[i];
+
+		if (reader->gone_round || !reader->bind || !reader->bind->process)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)reader->origin.pid,
+			 (int)reader->origin.tid);
+		if (access(path, F_OK) != 0 && errno == ENOENT)
+			mt_reader_mark_gone(order, reader);
+	}
+}
+
+static bool image_drained(const struct mt_image *image)
+{
+	for (uint32_t i = 0; i < image->reader_count; i++)
+		if (!mt_reader_drained(image->readers[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Threads hold a chunk each for as long as they live, so the pool follows their number. For a burst
+ * it grows to four times its first size with `block` (waiting costs little, memory is touched for
+ * good) and to the cap with `drop`.
+ */
+static void grow(struct mt_order *order, struct mt_image *image, uint32_t waiters)
+{
+	struct mt_consumer *consumer = &image->consumer;
+	uint64_t first = consumer->shm.layout.limit, want = 4 * (uint64_t)image->reader_count;
+	uint32_t spare = mt_consumer_free_chunks(consumer);
+
+	if (consumer->shm.layout.policy == MT_POLICY_DROP ? spare < consumer->limit / 4
+							  : waiters && consumer->limit < 4 * first)
+		want = want > consumer->limit ? want : consumer->limit + consumer->limit / 2;
+	if (waiters && spare == 0 && want <= consumer->limit)
+		want = consumer->limit + CHUNKS_FLOOR;
+	if (want <= consumer->limit)
+		return;
+	grant(order, image, want);
+	if (consumer->limit < want && consumer->limit < consumer->shm.layout.chunk_count &&
+	    waiters) {
+		reclaim_grants(order, image);
+		grant(order, image, want);
+	}
+}
+
+static void settle_image(struct mt_order *order, struct mt_image *image)
+{
+	struct mt_consumer *consumer = &image->consumer;
+	uint32_t waiters = mt_consumer_waiters(consumer);
+	bool starved = false;
+
+	grow(order, image, waiters);
+	if (consumer->in_lists > consumer->limit / 2 &&
+	    order->now_ns - image->checked_ns >= (waiters ? STARVED_CHECK_NS : PROC_CHECK_NS) &&
+	    mt_consumer_free_chunks(consumer) < consumer->limit / 2)
+		look_for_dead_threads(order, image);
+	if (waiters && consumer->given_back == 0 && mt_consumer_free_chunks(consumer) == 0 &&
+	    order->gone == 0)
+		starved = image_drained(image);
+	mt_consumer_settle(consumer, starved);
+}
+
+static void free_image(struct mt_order *order, struct mt_image *image)
+{
+	order->granted_bytes -= granted_bytes(image);
+	for (uint32_t i = 0; i < image->reader_count; i++)
+		free(image->readers[i]);
+	for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
+		free(image->binds[i]);
+	free(image->readers);
+	free(image->binds);
+	mt_consumer_fini(&image->consumer);
+	free(image);
+}
+
+/* Nobody is known to have the segment mapped. */
+static bool image_is_over(const struct mt_image *image)
+{
+	return image->users == 0 && image->bind_count == 0;
+}
+
+void mt_drain_settle(struct mt_order *order)
+{
+	struct mt_image **at = &order->images, *image;
+
+	while ((image = *at) != NULL) {
+		if (order->gone)
+			retire_gone_readers(order, image);
+		if (order->ended_binds)
+			retire_ended_binds(order, image);
+		settle_image(order, image);
+		if (!image_is_over(image)) {
+			at = &image->next;
+			continue;
+		}
+		/* A child that nobody told of stops recording by itself. */
+		mt_consumer_close(&image->consumer);
+		collect_image(order, image);
+		*at = image->next;
+		free_image(order, image);
+	}
+}
+
+void mt_drain_free(struct mt_order *order)
+{
+	struct mt_image *image;
+
+	mt_drain_take_in(order);
+	while ((image = order->images) != NULL) {
+		order->images = image->next;
+		mt_consumer_close(&image->consumer);
+		free_image(order, image);
+	}
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the parts of the order engine share: images, the readers of their threads' streams, and
+ * processes. order.c makes the rounds, drain.c finds what to read, process.c applies what the
+ * kernel (or, without it, the shim) says of processes, pending.c orders that.
+ *
+ * Who points to whom:
+ *
+ *   order -> images -> binds (process slots in use) -> readers (thread slots in use)
+ *   order -> processes (by pid) -> space, image; a bind knows its process once its gate is open
+ *
+ * Owner and threads: the merge thread, but for the intake of images.
+ */
+#ifndef MT_SIDECAR_ORDER_IMPL_H
+#define MT_SIDECAR_ORDER_IMPL_H
+
+#include <pthread.h>
+
+#include "common/chunk_consumer.h"
+#include "sidecar/merge.h"
+#include "sidecar/order.h"
+#include "sidecar/repair.h"
+
+#define MT_GATE_NS	   UINT64_C(200000000) /* a stream waits for its Fork or Exec at most */
+#define MT_BLOCKED_NS	   UINT64_C(500000000) /* the kernel's queue waits for streams at most */
+#define MT_PROCESS_BUCKETS 4096u
+
+struct mt_process;
+struct mt_image;
+struct mt_bind;
+
+/* A thread's stream. */
+struct mt_reader {
+	struct mt_stream stream;
+	struct mt_origin origin;
+	struct mt_bind *bind;
+	struct mt_reader *next; /* of the bind */
+	uint64_t tcb;
+	uint64_t claim_stamp;
+	uint64_t gone_round; /* 0, or the round in which the thread was known to be gone */
+	uint64_t lost[MT_LOST_CAUSES]; /* counted so far */
+	int32_t tid;		       /* as the thread sees itself */
+	uint32_t index;		       /* in the image's array */
+	uint32_t proc_slot;
+};
+
+/* A process slot. */
+struct mt_bind {
+	struct mt_image *image;
+	struct mt_process *process; /* NULL: the gate is closed */
+	struct mt_bind *next;	    /* of the process, or of those that wait */
+	struct mt_reader *readers;
+	struct mt_proc_claim claim;
+	uint64_t since_ns; /* noticed */
+	uint64_t lost[MT_LOST_CAUSES];
+	uint32_t reader_count;
+	bool root;	 /* of the process that registered the image */
+	bool fork_asked; /* a Fork from our side is in the queue */
+	bool ended;	 /* its process exited or has another image */
+};
+
+struct mt_image {
+	struct mt_consumer consumer;
+	struct mt_image *next;
+	struct mt_reader **readers;
+	uint32_t reader_count, reader_space;
+	struct mt_bind **binds; /* by process slot */
+	uint32_t bind_count;	/* in use */
+	uint32_t users;		/* processes whose memory maps the segment */
+	pid_t pid;		/* who registered */
+	uint64_t hello_ns;
+	uint64_t since_ns;    /* taken in */
+	uint64_t since_round; /* the same */
+	bool root;	      /* MT_HELLO_ROOT */
+	bool attached;	      /* its Exec was written: the streams may come */
+	bool nested;	      /* it counts processes in another PID namespace */
+	bool exec_asked;      /* an Exec from our side is in the queue */
+	bool abandoned;	      /* its process ended without recording */
+	bool alive_held;
+	struct mt_process *process; /* who attached it: its root */
+	struct mt_bind *root_bind;
+	uint64_t lost[MT_LOST_CAUSES];
+	uint64_t checked_ns; /* /proc was looked at */
+};
+
+struct mt_process {
+	struct mt_process *next; /* of its bucket */
+	struct mt_bind *binds;
+	struct mt_space *space; /* NULL: none of its own (vfork), or nothing recorded yet */
+	struct mt_image *image; /* whose segment its memory maps */
+	size_t record;		/* in order->records */
+	uint64_t exec_ns;	/* the last Exec written, 0: none */
+	uint64_t image_ns;	/* hello of the image attached last */
+	int32_t pid, ns_pid, parent_pid;
+	bool vfork;
+	bool fork_asked; /* its Fork came from our side */
+	bool exit_asked; /* an Exit from our side is in the queue */
+	bool exited;	 /* Exit was written */
+};
+
+/* An event of the kernel, or one that takes its place. */
+struct mt_kev_node {
+	struct mt_kev_node *next;
+	struct mt_kev event;
+	uint64_t stamp;
+	uint64_t round;		/* in which it was drained */
+	struct mt_image *image; /* who asked for it; NULL: it is the kernel's own */
+	char path[];
+};
+
+struct mt_order {
+	struct mt_order_options options;
+	struct mt_sink sink;
+	struct mt_repair repair;
+	struct mt_liveness_budget budget;
+	struct mt_merge merge;
+
+	pthread_mutex_t intake_lock;
+	struct mt_image *intake; /* newest first */
+
+	struct mt_image *images;
+	struct mt_bind *waiting; /* gates closed */
+	uint64_t granted_bytes;	 /* chunks that may be handed out, over all images */
+
+	struct mt_kev_node *kernel_head, **kernel_tail;
+	uint64_t kernel_last_stamp;
+	uint64_t kernel_blocked_ns; /* 0, or since when the head waits for streams */
+	bool kernel_lossy;	    /* records of the kernel were lost */
+
+	struct mt_process *processes[MT_PROCESS_BUCKETS];
+	struct mt_order_process *records;
+	size_t record_count, record_space;
+
+	uint64_t round;
+	uint64_t now_ns;       /* of the round */
+	uint64_t now_counter;  /* no honest stamp of this round is above it */
+	uint64_t collected_ns; /* lost counters were */
+	uint64_t checked_ns;   /* processes without events were looked up in /proc */
+	uint32_t gone;	       /* readers whose thread is gone */
+	uint32_t ended_binds;
+	struct mt_space *orphans; /* of processes that were ended by force */
+	bool nested;		  /* some process counts in another PID namespace */
+	bool finishing;
+	bool forcing; /* nothing waits any more */
+	bool frozen;  /* nothing new is noted */
+};
+
+/* drain.c: images, binds, readers */
+void mt_drain_take_in(struct mt_order *order);
+void mt_drain_note(struct mt_order *order);
+void mt_drain_settle(struct mt_order *order);
+void mt_drain_collect_lost(struct mt_order *order);
+void mt_drain_free(struct mt_order *order);
+bool mt_reader_drained(const struct mt_reader *reader);
+void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader);
+bool mt_bind_drained(const struct mt_bind *bind);
+/* The gate opens: the bind's records are `process`'s. It must be in no list. */
+void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_process *process);
+/* Its process exited, or has another image. */
+void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
+
+/* process.c: processes and what is written of them */
+struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid);
+/* The process, made when it is not known. NULL: out of memory. */
+struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
+void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
+void mt_process_attach(struct mt_order *order, struct mt_image *image);
+/* Numbers of another PID namespace; 0: cannot be told. */
+int32_t mt_process_translate_tid(int32_t pid, int32_t ns_tid);
+int32_t mt_process_translate_pid(const struct mt_order *order, const struct mt_image *image,
+				 int32_t ns_pid);
+void mt_processes_check(struct mt_order *order);
+void mt_processes_free(struct mt_order *order);
+
+/* pending.c: the kernel's events in the merge, and the gates that wait for them */
+void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
+		    struct mt_image *image);
+/* Applies the head of the queue. False: it has to wait for streams. */
+bool mt_pending_apply(struct mt_order *order);
+void mt_pending_free(struct mt_order *order);
+/* Asks for an Exit now, in the place of the kernel's. */
+void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool status_known);
+/* A thread came back from fork(). */
+void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct mt_rec *rec);
+/* Opens gates whose event came, and asks for the events that will not come. */
+void mt_gates_check(struct mt_order *order);
+void mt_gates_open(struct mt_order *order);
+
+/* order.c: puts a reader with records into the merge */
+void mt_order_admit(struct mt_order *order, struct mt_reader *reader);
+
+static inline struct mt_order_process *mt_process_record(struct mt_order *order,
+							 const struct mt_process *process)
+{
+	return &order->records[process->record];
+}
+
+#endif

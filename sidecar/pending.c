@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The kernel's events wait here, in the order of their times, until the merge comes to them. What
+ * the kernel does not tell (no kernel events, or some lost) is asked for: an event of our own is
+ * put into the queue in its place.
+ *
+ * Gates. The streams of an image wait for its Exec, those of a forked child for its Fork. All that
+ * a visible record depends on is in the kernel's rings before it, so the wait is for the merge to
+ * get there, not for news; it is bounded all the same, since rings may lose.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sidecar/order_impl.h"
+
+void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
+		    struct mt_image *image)
+{
+	uint32_t path_len = event->path ? event->path_len : 0;
+	struct mt_kev_node *node = malloc(sizeof(*node) + path_len), **at;
+
+	if (!node) {
+		order->sink.stats.kernel_lost++;
+		order->kernel_lossy = true;
+		return;
+	}
+	*node = (struct mt_kev_node){ .event = *event, .stamp = stamp, .image = image };
+	node->round = order->round;
+	node->event.path = NULL;
+	node->event.path_len = path_len;
+	if (path_len)
+		memcpy(node->path, event->path, path_len);
+	at = order->kernel_tail;
+	if (order->kernel_head && stamp < order->kernel_last_stamp) {
+		for (at = &order->kernel_head; *at && (*at)->stamp <= stamp;)
+			at = &(*at)->next;
+	}
+	node->next = *at;
+	*at = node;
+	if (!node->next) {
+		order->kernel_tail = &node->next;
+		order->kernel_last_stamp = stamp;
+	}
+}
+
+static void remove_head(struct mt_order *order)
+{
+	struct mt_kev_node *node = order->kernel_head;
+
+	order->kernel_head = node->next;
+	if (!order->kernel_head)
+		order->kernel_tail = &order->kernel_head;
+	free(node);
+}
+
+void mt_pending_free(struct mt_order *order)
+{
+	while (order->kernel_head)
+		remove_head(order);
+}
+
+/* Is a stream of pid waiting for an event that comes before `node`? */
+static bool has_closed_gate(const struct mt_order *order, int32_t pid,
+			    const struct mt_kev_node *node)
+{
+	for (const struct mt_image *image = order->images; image; image = image->next)
+		if (!image->attached && image->pid == pid && image != node->image &&
+		    image->hello_ns < node->event.time_ns)
+			return true;
+	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next)
+		if (!bind->root && bind->claim.pid == pid && bind->claim.claim_stamp < node->stamp)
+			return true;
+	return false;
+}
+
+static bool is_drained(const struct mt_order *order, int32_t pid)
+{
+	const struct mt_process *process = mt_process_find(order, pid);
+
+	for (const struct mt_bind *bind = process ? process->binds : NULL; bind; bind = bind->next)
+		if (!bind->ended && !mt_bind_drained(bind))
+			return false;
+	return true;
+}
+
+static bool is_ready(const struct mt_order *order, const struct mt_kev_node *node)
+{
+	switch (node->event.type) {
+	case MT_KEV_FORK:
+		return !has_closed_gate(order, node->event.parent_pid, node);
+	case MT_KEV_EXEC:
+	case MT_KEV_EXIT:
+		return !has_closed_gate(order, node->event.pid, node) &&
+		       is_drained(order, node->event.pid);
+	default:
+		return true;
+	}
+}
+
+bool mt_pending_apply(struct mt_order *order)
+{
+	struct mt_kev_node *node = order->kernel_head;
+
+	if (!is_ready(order, node)) {
+		if (order->kernel_blocked_ns == 0)
+			order->kernel_blocked_ns = order->now_ns;
+		if (order->now_ns - order->kernel_blocked_ns < MT_BLOCKED_NS && !order->forcing)
+			return false;
+	}
+	order->kernel_blocked_ns = 0;
+	mt_process_apply(order, node);
+	if (node->event.type == MT_KEV_FORK || node->event.type == MT_KEV_EXEC) {
+		remove_head(order);
+		mt_gates_open(order);
+	} else {
+		remove_head(order);
+	}
+	return true;
+}
+
+static bool exec_is_queued(const struct mt_order *order, const struct mt_image *image)
+{
+	for (const struct mt_kev_node *node = order->kernel_head; node; node = node->next)
+		if (node->event.type == MT_KEV_EXEC && node->event.pid == image->pid &&
+		    node->event.time_ns <= image->hello_ns)
+			return true;
+	return false;
+}
+
+/* The image's Exec is the last of its pid before its hello, and newer than the image before it. */
+static bool exec_was_written(const struct mt_order *order, const struct mt_image *image)
+{
+	const struct mt_process *process = mt_process_find(order, image->pid);
+
+	return process && !process->exited && process->exec_ns != 0 &&
+	       process->exec_ns <= image->hello_ns && process->exec_ns >= process->image_ns &&
+	       image->since_round < order->round && !exec_is_queued(order, image);
+}
+
+/* The process of a forked child's slot: it has the segment by inheritance and no slot yet. */
+static struct mt_process *match_child(const struct mt_order *order, const struct mt_bind *bind)
+{
+	struct mt_process *process = mt_process_find(order, bind->claim.pid);
+
+	if (process && process->image == bind->image && !process->binds &&
+	    (process->ns_pid == 0 || process->ns_pid == bind->claim.pid))
+		return process;
+	if (!order->nested)
+		return NULL;
+	for (unsigned i = 0; i < MT_PROCESS_BUCKETS; i++)
+		for (process = order->processes[i]; process; process = process->next)
+			if (process->image == bind->image && !process->binds &&
+			    process->ns_pid == bind->claim.pid)
+				return process;
+	return NULL;
+}
+
+static struct mt_process *match(const struct mt_order *order, const struct mt_bind *bind)
+{
+	if (!bind->root)
+		return match_child(order, bind);
+	return bind->image->attached ? bind->image->process : NULL;
+}
+
+void mt_gates_open(struct mt_order *order)
+{
+	struct mt_bind **at = &order->waiting, *bind;
+
+	for (struct mt_image *image = order->images; image; image = image->next)
+		if (!image->attached && exec_was_written(order, image))
+			mt_process_attach(order, image);
+	while ((bind = *at) != NULL) {
+		struct mt_process *process = match(order, bind);
+
+		if (!process) {
+			at = &bind->next;
+			continue;
+		}
+		*at = bind->next;
+		mt_bind_open(order, bind, process);
+		if (process->exited)
+			mt_bind_end(order, bind);
+	}
+}
+
+static uint64_t stamp_now_or_before(const struct mt_order *order, uint64_t stamp)
+{
+	return stamp < order->now_counter ? stamp : order->now_counter;
+}
+
+static void ask_exec(struct mt_order *order, struct mt_image *image)
+{
+	struct mt_kev event = {
+		.type = MT_KEV_EXEC,
+		.pid = image->pid,
+		.tid = image->pid,
+		.time_ns = image->hello_ns,
+	};
+
+	image->exec_asked = true;
+	mt_pending_add(order, &event,
+		       stamp_now_or_before(
+			       order, mt_clock_counter_at(&order->sink.clock, image->hello_ns)),
+		       image);
+}
+
+static int32_t parent_pid_of(const struct mt_bind *bind)
+{
+	const struct mt_image *image = bind->image;
+	const struct mt_bind *parent = NULL;
+
+	if (bind->claim.parent != 0 && bind->claim.parent <= image->consumer.shm.layout.proc_count)
+		parent = image->binds[bind->claim.parent - 1];
+	if (parent && parent->process && parent->claim.generation == bind->claim.parent_generation)
+		return parent->process->pid;
+	return image->pid;
+}
+
+static void ask_fork(struct mt_order *order, struct mt_bind *bind)
+{
+	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
+	uint64_t stamp = stamp_now_or_before(order, bind->claim.claim_stamp);
+	const struct mt_process *process;
+
+	event.pid = mt_process_translate_pid(order, bind->image, bind->claim.pid);
+	if (event.pid == 0) {
+		order->sink.stats.untranslated_tids++;
+		event.pid = bind->claim.pid;
+	}
+	bind->fork_asked = true;
+	process = mt_process_find(order, event.pid);
+	if (process && !process->exited && process->image == bind->image)
+		return; /* it is there: another slot of the same process has it */
+	event.tid = event.pid;
+	event.parent_pid = parent_pid_of(bind);
+	event.parent_tid = event.parent_pid;
+	event.time_ns = mt_clock_ns(&order->sink.clock, stamp);
+	mt_pending_add(order, &event, stamp, bind->image);
+}
+
+void mt_gates_check(struct mt_order *order)
+{
+	bool kernel = order->options.kernel_events;
+	uint64_t given_up = order->now_ns - MT_GATE_NS;
+
+	mt_gates_open(order);
+	for (struct mt_image *image = order->images; image; image = image->next) {
+		if (image->attached || image->exec_asked)
+			continue;
+		/* Whoever registers without an exec of its own (manual use) says so. */
+		if (!kernel || image->root || image->since_ns < given_up ||
+		    (order->finishing && image->since_round < order->round &&
+		     !exec_is_queued(order, image)))
+			ask_exec(order, image);
+	}
+	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next) {
+		if (bind->root || bind->fork_asked)
+			continue;
+		/* With a marker the parent's word comes when it is back from fork(). */
+		if ((!kernel && bind->claim.fork_number == 0) || order->finishing ||
+		    bind->since_ns < given_up)
+			ask_fork(order, bind);
+	}
+}
+
+/* Applies the queue up to the Fork of a child that the parent's stream speaks of. */
+static bool apply_up_to_fork(struct mt_order *order, int32_t parent_pid, int32_t pid)
+{
+	struct mt_kev_node *node = order->kernel_head;
+
+	while (node && !(node->event.type == MT_KEV_FORK && node->event.parent_pid == parent_pid &&
+			 (node->event.pid == pid || node->event.ns_pid == pid)))
+		node = node->next;
+	if (!node)
+		return false;
+	while (order->kernel_head != node)
+		if (!mt_pending_apply(order))
+			return true;
+	mt_pending_apply(order);
+	return true;
+}
+
+static void apply_now(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
+		      struct mt_image *image)
+{
+	struct mt_kev_node node = { .event = *event, .stamp = stamp, .image = image };
+
+	node.round = order->round;
+	mt_process_apply(order, &node);
+	mt_gates_open(order);
+}
+
+void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct mt_rec *rec)
+{
+	const struct mt_process *parent = reader->bind->process, *child;
+	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = (int32_t)(rec->size_kind >> 8) };
+
+	if (event.ns_pid <= 0 || apply_up_to_fork(order, parent->pid, event.ns_pid))
+		return;
+	if (order->options.kernel_events)
+		return;
+	event.pid = mt_process_translate_pid(order, reader->bind->image, event.ns_pid);
+	if (event.pid == 0) /* gone before we could ask: its slot, if it has one, says more */
+		return;
+	child = mt_process_find(order, event.pid);
+	if (child && !child->exited && child->parent_pid == parent->pid)
+		return;
+	event.tid = event.pid;
+	event.parent_pid = parent->pid;
+	event.parent_tid = reader->origin.tid;
+	event.time_ns = mt_clock_ns(&order->sink.clock, rec->stamp);
+	apply_now(order, &event, rec->stamp, reader->bind->image);
+}
+
+void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool status_known)
+{
+	struct mt_kev event = { .type = MT_KEV_EXIT, .pid = pid, .tid = pid };
+	struct mt_process *process = mt_process_get(order, pid);
+
+	if (!process || process->exited)
+		return;
+	if (status_known) {
+		mt_process_record(order, process)->exit_status = status;
+		mt_process_record(order, process)->status_known = true;
+	}
+	if (process->exit_asked)
+		return;
+	process->exit_asked = true;
+	event.time_ns = mt_clock_monotonic_ns();
+	mt_pending_add(order, &event, mt_clock_read(order->options.counter), NULL);
+}

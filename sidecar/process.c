@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Processes of the tree: their memory, their images, and what the artifact says of them. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sidecar/order_impl.h"
+
+#define CHECK_NS UINT64_C(1000000000)
+
+static struct mt_process **bucket_of(struct mt_order *order, int32_t pid)
+{
+	return &order->processes[(uint32_t)pid % MT_PROCESS_BUCKETS];
+}
+
+struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid)
+{
+	struct mt_process *process = order->processes[(uint32_t)pid % MT_PROCESS_BUCKETS];
+
+	while (process && process->pid != pid)
+		process = process->next;
+	return process;
+}
+
+static bool reserve_record(struct mt_order *order)
+{
+	size_t space = order->record_space ? 2 * order->record_space : 64;
+	void *records;
+
+	if (order->record_count < order->record_space)
+		return true;
+	records = realloc(order->records, space * sizeof(*order->records));
+	if (!records)
+		return false;
+	order->records = records;
+	order->record_space = space;
+	return true;
+}
+
+/* An older process with the same number stays behind it in the bucket, never to be found again. */
+static struct mt_process *add(struct mt_order *order, int32_t pid, int32_t parent_pid)
+{
+	struct mt_process *process, **bucket = bucket_of(order, pid);
+
+	if (!reserve_record(order))
+		return NULL;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->parent_pid = parent_pid;
+	process->record = order->record_count++;
+	order->records[process->record] = (struct mt_order_process){
+		.pid = pid,
+		.parent_pid = parent_pid,
+	};
+	process->next = *bucket;
+	*bucket = process;
+	return process;
+}
+
+struct mt_process *mt_process_get(struct mt_order *order, int32_t pid)
+{
+	struct mt_process *process = mt_process_find(order, pid);
+
+	return process ? process : add(order, pid, 0);
+}
+
+static struct mt_event *write_event(struct mt_order *order, const struct mt_process *process,
+				    enum mt_event_type type, const struct mt_kev_node *node)
+{
+	struct mt_event *event = mt_sink_add(&order->sink, node->stamp);
+	struct mt_order_process *record = mt_process_record(order, process);
+	uint64_t ns = event->timestamp_ns;
+
+	memset(event, 0, sizeof(*event));
+	event->timestamp_ns = ns;
+	event->type = (uint8_t)type;
+	event->pid = process->pid;
+	event->tid = node->event.tid ? node->event.tid : process->pid;
+	if (record->events++ == 0)
+		record->first_ns = ns;
+	record->last_ns = ns;
+	return event;
+}
+
+/* Its memory is gone, by exit or exec: readers are drained, unless the wait for them was given up,
+ * in which case what they still have comes after. */
+static void end_memory(struct mt_order *order, struct mt_process *process)
+{
+	bool drained = true;
+
+	for (struct mt_bind *bind = process->binds; bind; bind = bind->next) {
+		if (bind->ended)
+			continue;
+		drained = drained && mt_bind_drained(bind);
+		for (struct mt_reader *at = bind->readers; at && drained; at = at->next)
+			mt_origin_end(&order->repair, &at->origin);
+		mt_bind_end(order, bind);
+	}
+	if (drained) {
+		for (struct mt_bind *bind = process->binds; bind; bind = bind->next)
+			for (struct mt_reader *at = bind->readers; at; at = at->next)
+				at->origin.space = NULL;
+		mt_space_end(&order->repair, process->space);
+	} else if (process->space) {
+		process->space->next = order->orphans; /* stays for them, until the end */
+		order->orphans = process->space;
+	}
+	process->space = NULL;
+	if (process->image)
+		process->image->users--;
+	process->image = NULL;
+}
+
+/* Whose memory a process uses: a vfork child's is its parent's. */
+static struct mt_process *memory_of(const struct mt_order *order, struct mt_process *process)
+{
+	for (int depth = 0; process && process->vfork && depth < 64; depth++)
+		process = mt_process_find(order, process->parent_pid);
+	return process;
+}
+
+static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
+{
+	const struct mt_kev *kev = &node->event;
+	struct mt_process *parent = mt_process_get(order, kev->parent_pid), *memory;
+	struct mt_process *process = mt_process_find(order, kev->pid);
+
+	if (process && !process->exited) {
+		if (process->fork_asked && process->parent_pid == kev->parent_pid) {
+			/* The kernel's own word of a Fork that was taken for lost. */
+			process->fork_asked = false;
+			process->ns_pid = kev->ns_pid;
+			return;
+		}
+		end_memory(order, process); /* its Exit was lost */
+		process->exited = true;
+	}
+	process = add(order, kev->pid, kev->parent_pid);
+	if (!parent || !process)
+		return;
+	process->ns_pid = kev->ns_pid;
+	process->fork_asked = node->image != NULL;
+	process->vfork = (kev->exec_flags & MT_EXEC_VFORK) != 0;
+	memory = memory_of(order, parent);
+	if (!process->vfork && memory) {
+		if (memory->space)
+			process->space = mt_space_fork(&order->repair, memory->space);
+		process->image = memory->image;
+		if (process->image)
+			process->image->users++;
+	}
+	write_event(order, process, MT_EVENT_FORK, node)->aux = (uint32_t)kev->parent_pid;
+}
+
+void mt_process_attach(struct mt_order *order, struct mt_image *image)
+{
+	struct mt_process *process = mt_process_get(order, image->pid);
+
+	image->attached = true;
+	if (!process)
+		return;
+	if (process->image) /* a child that shared its parent's segment and said hello itself */
+		process->image->users--;
+	process->image = image; /* takes over the use counted at the intake */
+	process->image_ns = image->hello_ns;
+	mt_process_record(order, process)->images++;
+	image->process = process;
+}
+
+static void apply_exec(struct mt_order *order, const struct mt_kev_node *node)
+{
+	struct mt_process *process = mt_process_get(order, node->event.pid);
+
+	if (!process)
+		return;
+	end_memory(order, process);
+	process->vfork = false;
+	write_event(order, process, MT_EVENT_EXEC, node);
+	process->exec_ns = node->event.time_ns;
+	if (node->image && !node->image->attached)
+		mt_process_attach(order, node->image);
+}
+
+static void apply_exit(struct mt_order *order, const struct mt_kev_node *node)
+{
+	struct mt_process *process = mt_process_get(order, node->event.pid);
+	struct mt_order_process *record;
+
+	if (!process || process->exited)
+		return;
+	end_memory(order, process);
+	write_event(order, process, MT_EVENT_EXIT, node);
+	process->exited = true;
+	record = mt_process_record(order, process);
+	record->exited = true;
+	if (!record->status_known && !process->exit_asked) {
+		record->exit_status = node->event.exit_status;
+		record->status_known = true;
+	}
+	/* An image that registered and never recorded has no stream that could end it. */
+	for (struct mt_image *image = order->images; image; image = image->next) {
+		if (image->attached || image->pid != process->pid || image->abandoned ||
+		    image->hello_ns > node->event.time_ns)
+			continue;
+		image->abandoned = true;
+		image->attached = true;
+		image->process = process;
+		image->users--;
+	}
+}
+
+static void apply_thread_exit(struct mt_order *order, const struct mt_kev_node *node)
+{
+	const struct mt_kev *kev = &node->event;
+	struct mt_process *process = mt_process_find(order, kev->pid);
+
+	for (struct mt_bind *bind = process ? process->binds : NULL; bind; bind = bind->next) {
+		for (struct mt_reader *at = bind->readers; at; at = at->next) {
+			if (at->claim_stamp <= node->stamp &&
+			    (at->origin.tid == kev->tid ||
+			     (kev->ns_tid != 0 && at->tid == kev->ns_tid)))
+				mt_reader_mark_gone(order, at);
+		}
+	}
+}
+
+static void apply_mapping(struct mt_order *order, const struct mt_kev_node *node)
+{
+	const struct mt_kev *kev = &node->event;
+	struct mt_process *process = mt_process_get(order, kev->pid);
+	struct mt_mapping *mapping;
+	struct mt_event *event;
+	char *path;
+
+	if (!process)
+		return;
+	/* The event first: it may start a new batch, whose arena the rest must be in. */
+	event = write_event(order, process, MT_EVENT_MAPPING, node);
+	mapping = mt_batch_alloc(order->sink.batch, sizeof(*mapping));
+	path = mt_batch_alloc(order->sink.batch, kev->path_len + 1);
+	if (!mapping || !path) {
+		order->sink.batch->count--;
+		mt_process_record(order, process)->events--;
+		order->sink.stats.kernel_lost++;
+		return;
+	}
+	memcpy(path, node->path, kev->path_len);
+	*mapping = (struct mt_mapping){
+		.dev = kev->dev,
+		.ino = kev->ino,
+		.file_offset = kev->file_offset,
+		.len = kev->len,
+		.path = path,
+		.path_len = kev->path_len,
+	};
+	event->addr = kev->addr;
+	event->mapping = mapping;
+}
+
+void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node)
+{
+	switch (node->event.type) {
+	case MT_KEV_FORK:
+		apply_fork(order, node);
+		break;
+	case MT_KEV_EXEC:
+		apply_exec(order, node);
+		break;
+	case MT_KEV_EXIT:
+		apply_exit(order, node);
+		break;
+	case MT_KEV_THREAD_EXIT:
+		apply_thread_exit(order, node);
+		break;
+	case MT_KEV_MAPPING:
+		apply_mapping(order, node);
+		break;
+	}
+}
+
+/* The last number of an NSpid line: what the task calls itself. 0: none. */
+static int32_t innermost(const char *path)
+{
+	char line[256];
+	int32_t number = 0;
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file)) {
+		char *at = line, *end;
+
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		for (at += 6;; at = end) {
+			long value = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			number = (int32_t)value;
+		}
+		break;
+	}
+	fclose(file);
+	return number;
+}
+
+/* Looks in a folder of tasks for the one that calls itself ns_number. */
+static int32_t find_in_proc(const char *folder, int32_t ns_number)
+{
+	char path[320];
+	struct dirent *entry;
+	int32_t found = 0;
+	DIR *dir = opendir(folder);
+
+	if (!dir)
+		return 0;
+	while (!found && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/status", folder, entry->d_name);
+		if (innermost(path) == ns_number)
+			found = atoi(entry->d_name);
+	}
+	closedir(dir);
+	return found;
+}
+
+int32_t mt_process_translate_tid(int32_t pid, int32_t ns_tid)
+{
+	char folder[64];
+
+	snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+	return find_in_proc(folder, ns_tid);
+}
+
+int32_t mt_process_translate_pid(const struct mt_order *order, const struct mt_image *image,
+				 int32_t ns_pid)
+{
+	(void)order; /* numbers are asked of the system as it is now */
+	if (!image->nested)
+		return ns_pid;
+	return find_in_proc("/proc", ns_pid);
+}
+
+/* Asks for the Exit of processes that are gone, where the kernel's word may not come. */
+void mt_processes_check(struct mt_order *order)
+{
+	char path[32];
+
+	if ((order->options.kernel_events && !order->kernel_lossy) ||
+	    order->now_ns - order->checked_ns < CHECK_NS)
+		return;
+	order->checked_ns = order->now_ns;
+	for (unsigned i = 0; i < MT_PROCESS_BUCKETS; i++) {
+		struct mt_process *process = order->processes[i];
+
+		for (; process; process = process->next) {
+			if (process->exited || process->exit_asked)
+				continue;
+			snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+			if (access(path, F_OK) != 0)
+				mt_pending_ask_exit(order, process->pid, 0, false);
+		}
+	}
+}
+
+void mt_processes_free(struct mt_order *order)
+{
+	for (unsigned i = 0; i < MT_PROCESS_BUCKETS; i++) {
+		struct mt_process *process;
+
+		while ((process = order->processes[i]) != NULL) {
+			order->processes[i] = process->next;
+			mt_space_end(&order->repair, process->space);
+			free(process);
+		}
+	}
+	free(order->records);
+}

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/repair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum watched_kind {
+	PARKED_FREE,
+	PARKED_ALLOC,
+	PARKED_BEGIN, /* a realloc's begin whose old block is not live yet */
+	HELD_BEGIN,   /* a realloc's begin that freed the old block: bit clear, no event yet */
+};
+
+/* What an event says beside its time. */
+struct mt_story {
+	uint64_t addr, size;
+	uint64_t old; /* Realloc with MT_EVENT_HAS_OLD */
+	int32_t pid, tid;
+	uint8_t type; /* enum mt_event_type */
+	uint8_t flags;
+};
+
+struct mt_watched {
+	struct mt_watched *next; /* in its bucket, or of the unused */
+	struct mt_watched *older, *newer;
+	struct mt_space *space;
+	struct mt_origin *origin; /* of a begin */
+	struct mt_story story;
+	uint64_t stamp;
+	uint64_t parked_ns;
+	enum watched_kind kind;
+	bool unknown; /* a begin: of a block that is not known */
+};
+
+void mt_repair_init(struct mt_repair *repair, struct mt_sink *sink)
+{
+	memset(repair, 0, sizeof(*repair));
+	repair->sink = sink;
+	repair->deadline = UINT64_MAX;
+	repair->window_ticks = mt_clock_ticks(&sink->clock, MT_PARK_NS);
+}
+
+void mt_repair_fini(struct mt_repair *repair)
+{
+	struct mt_watched *watched;
+
+	while ((watched = repair->unused) != NULL) {
+		repair->unused = watched->next;
+		free(watched);
+	}
+	for (unsigned i = 0; i < MT_WATCH_BUCKETS; i++) {
+		while ((watched = repair->buckets[i]) != NULL) {
+			repair->buckets[i] = watched->next;
+			free(watched);
+		}
+	}
+}
+
+static void write_story(struct mt_repair *repair, const struct mt_story *story, uint64_t stamp)
+{
+	struct mt_event *event = mt_sink_add(repair->sink, stamp);
+
+	event->addr = story->addr;
+	event->size = story->size;
+	event->aux = story->old;
+	event->stack_hash = 0;
+	event->pid = story->pid;
+	event->tid = story->tid;
+	event->member = 0;
+	event->type = story->type;
+	event->flags = story->flags;
+	event->reserved = 0;
+}
+
+/* At the place of the merge: the stamp is older by design, which is not "late". */
+static void write_here(struct mt_repair *repair, const struct mt_story *story)
+{
+	write_story(repair, story, repair->sink->last_stamp);
+}
+
+static struct mt_watched **bucket_of(struct mt_repair *repair, const struct mt_space *space,
+				     uint64_t addr)
+{
+	uint64_t key = (addr >> 3) ^ ((uint64_t)(uintptr_t)space >> 4);
+
+	return &repair->buckets[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 52];
+}
+
+static_assert(MT_WATCH_BUCKETS == 1u << (64 - 52), "the hash gives 12 bits");
+
+/* The one watched longest. */
+static struct mt_watched *find(struct mt_repair *repair, const struct mt_space *space,
+			       uint64_t addr, unsigned kinds)
+{
+	struct mt_watched *found = NULL;
+
+	for (struct mt_watched *at = *bucket_of(repair, space, addr); at; at = at->next)
+		if (at->space == space && at->story.addr == addr && (kinds & 1u << at->kind))
+			found = at;
+	return found;
+}
+
+static void set_deadline(struct mt_repair *repair)
+{
+	repair->deadline =
+		repair->oldest ? repair->oldest->stamp + repair->window_ticks : UINT64_MAX;
+}
+
+static void leave_parked(struct mt_repair *repair, struct mt_watched *watched)
+{
+	if (watched->older)
+		watched->older->newer = watched->newer;
+	else
+		repair->oldest = watched->newer;
+	if (watched->newer)
+		watched->newer->older = watched->older;
+	else
+		repair->newest = watched->older;
+	repair->parked--;
+	set_deadline(repair);
+}
+
+static void unwatch(struct mt_repair *repair, struct mt_watched *watched)
+{
+	struct mt_watched **at = bucket_of(repair, watched->space, watched->story.addr);
+
+	while (*at != watched)
+		at = &(*at)->next;
+	*at = watched->next;
+	if (watched->kind != HELD_BEGIN)
+		leave_parked(repair, watched);
+	watched->space->watched--;
+	watched->next = repair->unused;
+	repair->unused = watched;
+}
+
+static struct mt_watched *watch(struct mt_repair *repair, struct mt_space *space,
+				const struct mt_story *story, enum watched_kind kind)
+{
+	struct mt_watched *watched = repair->unused;
+	struct mt_watched **bucket = bucket_of(repair, space, story->addr);
+
+	if (watched)
+		repair->unused = watched->next;
+	else
+		watched = malloc(sizeof(*watched));
+	if (!watched)
+		return NULL;
+	*watched = (struct mt_watched){ .space = space, .story = *story, .kind = kind };
+	watched->next = *bucket;
+	*bucket = watched;
+	space->watched++;
+	return watched;
+}
+
+static void to_parked(struct mt_repair *repair, struct mt_watched *watched, uint64_t stamp)
+{
+	/* A late record's age counts from now: what it waits for may be as late. */
+	if (stamp < repair->sink->last_stamp)
+		stamp = repair->sink->last_stamp;
+	watched->stamp = stamp;
+	watched->parked_ns = repair->now_ns;
+	watched->older = repair->newest;
+	watched->newer = NULL;
+	if (repair->newest)
+		repair->newest->newer = watched;
+	else
+		repair->oldest = watched;
+	repair->newest = watched;
+	repair->parked++;
+	set_deadline(repair);
+}
+
+/* Writes a parked record as it is, flagged. A begin becomes held: its event comes with its end. */
+static void force(struct mt_repair *repair, struct mt_watched *watched)
+{
+	struct mt_story story = watched->story;
+	enum watched_kind kind = watched->kind;
+
+	if (kind == PARKED_BEGIN) {
+		leave_parked(repair, watched);
+		watched->kind = HELD_BEGIN;
+		watched->unknown = true;
+		return;
+	}
+	unwatch(repair, watched);
+	write_here(repair, &story);
+	mt_sink_flag(repair->sink,
+		     kind == PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+}
+
+static void park(struct mt_repair *repair, struct mt_space *space, const struct mt_story *story,
+		 enum watched_kind kind, uint64_t stamp)
+{
+	struct mt_watched *watched;
+
+	if (repair->parked >= MT_PARKED_MAX)
+		force(repair, repair->oldest);
+	watched = watch(repair, space, story, kind);
+	if (watched) {
+		to_parked(repair, watched, stamp);
+		return;
+	}
+	write_here(repair, story);
+	mt_sink_flag(repair->sink,
+		     kind == PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+}
+
+/* Writes the Free of a realloc that began: another thread has the old address now. */
+static void split_begin(struct mt_repair *repair, struct mt_watched *begin)
+{
+	struct mt_story story = begin->story;
+	bool unknown = begin->unknown;
+
+	begin->origin->begin = NULL;
+	begin->origin->begun = MT_BEGUN_SPLIT;
+	unwatch(repair, begin);
+	write_here(repair, &story);
+	if (unknown)
+		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
+	repair->sink->stats.split_reallocs++;
+}
+
+static void split_held_at(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
+{
+	struct mt_watched *begin = find(repair, space, addr, 1u << HELD_BEGIN);
+
+	if (begin)
+		split_begin(repair, begin);
+}
+
+/* The bit of addr was set: a free that waited for it, if any, comes now. */
+static bool release_free(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
+{
+	struct mt_watched *watched =
+		find(repair, space, addr, 1u << PARKED_FREE | 1u << PARKED_BEGIN);
+	struct mt_story story;
+
+	if (!watched || mt_liveness_clear(&space->live, addr) != MT_LIVE_FLIPPED)
+		return false;
+	repair->sink->stats.parked++;
+	if (watched->kind == PARKED_BEGIN) {
+		leave_parked(repair, watched);
+		watched->kind = HELD_BEGIN;
+		return true;
+	}
+	story = watched->story;
+	unwatch(repair, watched);
+	write_here(repair, &story);
+	return true;
+}
+
+/* The bit of addr was cleared: an allocation that waited for it comes now. */
+static bool release_alloc(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
+{
+	struct mt_watched *watched = find(repair, space, addr, 1u << PARKED_ALLOC);
+	struct mt_story story;
+
+	if (!watched || mt_liveness_set(&space->live, addr) != MT_LIVE_FLIPPED)
+		return false;
+	repair->sink->stats.parked++;
+	story = watched->story;
+	unwatch(repair, watched);
+	split_held_at(repair, space, addr);
+	write_here(repair, &story);
+	return true;
+}
+
+/* The bit of addr flipped to `is_set`: releases what waits, as often as that flips it again. */
+static void settle(struct mt_repair *repair, struct mt_space *space, uint64_t addr, bool is_set)
+{
+	while (space->watched &&
+	       (is_set ? release_free(repair, space, addr) : release_alloc(repair, space, addr)))
+		is_set = !is_set;
+}
+
+static void alloc_with(struct mt_repair *repair, struct mt_space *space,
+		       const struct mt_story *story, uint64_t stamp, enum mt_liveness_result result)
+{
+	switch (result) {
+	case MT_LIVE_FLIPPED:
+		if (space->watched)
+			split_held_at(repair, space, story->addr);
+		write_story(repair, story, stamp);
+		settle(repair, space, story->addr, true);
+		break;
+	case MT_LIVE_CONFLICT:
+		park(repair, space, story, PARKED_ALLOC, stamp);
+		break;
+	case MT_LIVE_INHERITED:
+		repair->sink->stats.inherited_ends++;
+		write_story(repair, story, stamp);
+		break;
+	case MT_LIVE_UNCHECKED:
+		repair->sink->stats.unchecked++;
+		write_story(repair, story, stamp);
+		break;
+	}
+}
+
+static void free_with(struct mt_repair *repair, struct mt_space *space,
+		      const struct mt_story *story, uint64_t stamp, enum mt_liveness_result result)
+{
+	switch (result) {
+	case MT_LIVE_FLIPPED:
+		write_story(repair, story, stamp);
+		settle(repair, space, story->addr, false);
+		break;
+	case MT_LIVE_CONFLICT:
+		park(repair, space, story, PARKED_FREE, stamp);
+		break;
+	case MT_LIVE_INHERITED:
+	case MT_LIVE_UNCHECKED:
+		repair->sink->stats.unchecked++;
+		write_story(repair, story, stamp);
+		break;
+	}
+}
+
+static struct mt_story story_of(const struct mt_origin *origin, enum mt_event_type type,
+				uint64_t addr, uint64_t size)
+{
+	return (struct mt_story){
+		.addr = addr,
+		.size = size,
+		.pid = origin->pid,
+		.tid = origin->tid,
+		.type = (uint8_t)type,
+	};
+}
+
+void mt_repair_alloc_slow(struct mt_repair *repair, struct mt_origin *origin,
+			  const struct mt_rec *rec, enum mt_liveness_result result)
+{
+	struct mt_story story = story_of(origin, (enum mt_event_type)(rec->size_kind & 0xff),
+					 rec->addr, rec->size_kind >> 8);
+
+	alloc_with(repair, origin->space, &story, rec->stamp, result);
+}
+
+void mt_repair_free_slow(struct mt_repair *repair, struct mt_origin *origin,
+			 const struct mt_rec *rec, enum mt_liveness_result result)
+{
+	struct mt_story story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
+
+	free_with(repair, origin->space, &story, rec->stamp, result);
+}
+
+/* Ends a begin without an event: the old block is live (again), if it was. */
+static void restore_begin(struct mt_repair *repair, struct mt_origin *origin)
+{
+	struct mt_watched *begin = origin->begin;
+	bool was_live = begin->kind == HELD_BEGIN && !begin->unknown;
+	uint64_t addr = begin->story.addr;
+
+	origin->begin = NULL;
+	origin->begun = MT_BEGUN_NOT;
+	unwatch(repair, begin);
+	if (was_live && mt_liveness_set(&origin->space->live, addr) == MT_LIVE_FLIPPED)
+		settle(repair, origin->space, addr, true);
+}
+
+void mt_origin_end(struct mt_repair *repair, struct mt_origin *origin)
+{
+	if (origin->begun == MT_BEGUN_NOT)
+		return;
+	repair->sink->stats.dropped_begins++;
+	if (origin->begin)
+		restore_begin(repair, origin);
+	origin->begun = MT_BEGUN_NOT;
+}
+
+static void realloc_begin(struct mt_repair *repair, struct mt_origin *origin,
+			  const struct mt_rec *rec)
+{
+	struct mt_story story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
+	struct mt_space *space = origin->space;
+	enum mt_liveness_result result;
+
+	/* The end of an earlier one was lost, or a signal handler jumped out of it. */
+	mt_origin_end(repair, origin);
+	if (rec->addr == 0) {
+		origin->begun = MT_BEGUN_NULL;
+		return;
+	}
+	result = mt_liveness_clear(&space->live, rec->addr);
+	if (result == MT_LIVE_UNCHECKED) {
+		repair->sink->stats.unchecked++;
+		origin->begun = MT_BEGUN_UNCHECKED;
+		origin->begun_addr = rec->addr;
+		return;
+	}
+	if (result == MT_LIVE_CONFLICT && repair->parked >= MT_PARKED_MAX)
+		force(repair, repair->oldest);
+	origin->begin = watch(repair, space, &story, HELD_BEGIN);
+	if (!origin->begin) {
+		free_with(repair, space, &story, rec->stamp, result);
+		origin->begun = MT_BEGUN_SPLIT;
+		return;
+	}
+	origin->begin->origin = origin;
+	origin->begun = MT_BEGUN_WATCHED;
+	if (result == MT_LIVE_CONFLICT) {
+		origin->begin->kind = PARKED_BEGIN;
+		to_parked(repair, origin->begin, rec->stamp);
+	} else {
+		settle(repair, space, rec->addr, false);
+	}
+}
+
+/* The end of a realloc whose old block is still its own: one Realloc, or Free and a parked one. */
+static void realloc_joined(struct mt_repair *repair, struct mt_origin *origin,
+			   struct mt_story *story, uint64_t stamp)
+{
+	struct mt_watched *begin = origin->begin;
+	struct mt_space *space = origin->space;
+	enum mt_liveness_result result;
+	bool unknown;
+
+	if (begin->kind == PARKED_BEGIN)
+		force(repair, begin);
+	result = mt_liveness_set(&space->live, story->addr);
+	if (result == MT_LIVE_CONFLICT) {
+		split_begin(repair, begin);
+		origin->begun = MT_BEGUN_NOT;
+		park(repair, space, story, PARKED_ALLOC, stamp);
+		return;
+	}
+	story->flags = MT_EVENT_HAS_OLD;
+	story->old = begin->story.addr;
+	unknown = begin->unknown;
+	origin->begin = NULL;
+	origin->begun = MT_BEGUN_NOT;
+	unwatch(repair, begin);
+	if (result == MT_LIVE_FLIPPED && space->watched)
+		split_held_at(repair, space, story->addr);
+	if (result == MT_LIVE_INHERITED)
+		repair->sink->stats.inherited_ends++;
+	if (result == MT_LIVE_UNCHECKED)
+		repair->sink->stats.unchecked++;
+	write_story(repair, story, stamp);
+	if (unknown)
+		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
+	if (result == MT_LIVE_FLIPPED)
+		settle(repair, space, story->addr, true);
+}
+
+static void realloc_end(struct mt_repair *repair, struct mt_origin *origin,
+			const struct mt_rec *rec)
+{
+	struct mt_story story = story_of(origin, MT_EVENT_REALLOC, rec->addr, rec->size_kind >> 8);
+
+	if (origin->begun == MT_BEGUN_WATCHED) {
+		realloc_joined(repair, origin, &story, rec->stamp);
+		return;
+	}
+	if (origin->begun == MT_BEGUN_NULL)
+		story.flags = MT_EVENT_HAS_OLD;
+	if (origin->begun == MT_BEGUN_UNCHECKED) {
+		story.flags = MT_EVENT_HAS_OLD;
+		story.old = origin->begun_addr;
+	}
+	origin->begun = MT_BEGUN_NOT;
+	alloc_with(repair, origin->space, &story, rec->stamp,
+		   mt_liveness_set(&origin->space->live, rec->addr));
+}
+
+static void realloc_freed(struct mt_repair *repair, struct mt_origin *origin,
+			  const struct mt_rec *rec)
+{
+	struct mt_watched *begin = origin->begin;
+	enum mt_begun begun = (enum mt_begun)origin->begun;
+	struct mt_story story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
+	bool unknown;
+
+	origin->begin = NULL;
+	origin->begun = MT_BEGUN_NOT;
+	if (begun == MT_BEGUN_SPLIT || begun == MT_BEGUN_NULL)
+		return;
+	if (begun != MT_BEGUN_WATCHED) {
+		/* The begin was lost, or its region has no bits: this one record is the free. */
+		free_with(repair, origin->space, &story, rec->stamp,
+			  mt_liveness_clear(&origin->space->live, rec->addr));
+		return;
+	}
+	if (begin->kind == PARKED_BEGIN) {
+		begin->kind = PARKED_FREE; /* and waits on as one */
+		begin->origin = NULL;
+		return;
+	}
+	story.addr = begin->story.addr;
+	unknown = begin->unknown;
+	unwatch(repair, begin);
+	write_story(repair, &story, rec->stamp);
+	if (unknown)
+		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
+}
+
+void mt_repair_record(struct mt_repair *repair, struct mt_origin *origin, const struct mt_rec *rec)
+{
+	unsigned kind = (unsigned)(rec->size_kind & 0xff);
+	struct mt_story story;
+
+	switch (kind) {
+	case MT_REC_MALLOC:
+	case MT_REC_CALLOC:
+	case MT_REC_ALIGNED_ALLOC:
+		mt_repair_alloc_slow(repair, origin, rec,
+				     mt_liveness_set(&origin->space->live, rec->addr));
+		break;
+	case MT_REC_FREE:
+		mt_repair_free_slow(repair, origin, rec,
+				    mt_liveness_clear(&origin->space->live, rec->addr));
+		break;
+	case MT_REC_REALLOC_BEGIN:
+		realloc_begin(repair, origin, rec);
+		break;
+	case MT_REC_REALLOC_END:
+		realloc_end(repair, origin, rec);
+		break;
+	case MT_REC_REALLOC_FAILED:
+		if (origin->begin)
+			restore_begin(repair, origin);
+		origin->begun = MT_BEGUN_NOT;
+		break;
+	case MT_REC_REALLOC_FREED:
+		realloc_freed(repair, origin, rec);
+		break;
+	case MT_REC_MMAP:
+	case MT_REC_MUNMAP:
+		story = story_of(origin, kind == MT_REC_MMAP ? MT_EVENT_MMAP : MT_EVENT_MUNMAP,
+				 rec->addr, rec->size_kind >> 8);
+		write_story(repair, &story, rec->stamp);
+		break;
+	}
+}
+
+void mt_repair_expire(struct mt_repair *repair, uint64_t stamp)
+{
+	while (repair->oldest && stamp > repair->oldest->stamp + repair->window_ticks)
+		force(repair, repair->oldest);
+}
+
+void mt_repair_expire_idle(struct mt_repair *repair, uint64_t before_ns)
+{
+	while (repair->oldest && repair->oldest->parked_ns < before_ns)
+		force(repair, repair->oldest);
+}
+
+void mt_repair_expire_all(struct mt_repair *repair)
+{
+	while (repair->oldest)
+		force(repair, repair->oldest);
+}
+
+struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
+{
+	struct mt_space *space = calloc(1, sizeof(*space));
+
+	if (space)
+		mt_liveness_init(&space->live, budget);
+	return space;
+}
+
+/* Sets or clears the bits of old blocks whose realloc is under way. */
+static void flip_held(struct mt_repair *repair, struct mt_space *space, bool set)
+{
+	for (unsigned i = 0; i < MT_WATCH_BUCKETS; i++) {
+		for (struct mt_watched *at = repair->buckets[i]; at; at = at->next) {
+			if (at->space != space || at->kind != HELD_BEGIN || at->unknown)
+				continue;
+			if (set)
+				mt_liveness_set(&space->live, at->story.addr);
+			else
+				mt_liveness_clear(&space->live, at->story.addr);
+		}
+	}
+}
+
+struct mt_space *mt_space_fork(struct mt_repair *repair, struct mt_space *parent)
+{
+	struct mt_space *child = calloc(1, sizeof(*child));
+
+	if (!child)
+		return NULL;
+	/* No Free was written for a held begin, so readers see the block in the child too. */
+	if (parent->watched)
+		flip_held(repair, parent, true);
+	mt_liveness_fork(&parent->live, &child->live);
+	if (parent->watched)
+		flip_held(repair, parent, false);
+	return child;
+}
+
+void mt_space_end(struct mt_repair *repair, struct mt_space *space)
+{
+	struct mt_watched *at, *newer;
+
+	if (!space)
+		return;
+	for (at = repair->oldest; at && space->watched; at = newer) {
+		newer = at->newer;
+		if (at->space == space)
+			force(repair, at);
+	}
+	/* Begins of threads that live on would point to a space that is gone. */
+	for (unsigned i = 0; i < MT_WATCH_BUCKETS && space->watched; i++) {
+		for (at = repair->buckets[i]; at; at = newer) {
+			newer = at->next;
+			if (at->space != space)
+				continue;
+			at->origin->begin = NULL;
+			at->origin->begun = MT_BEGUN_NOT;
+			repair->sink->stats.dropped_begins++;
+			unwatch(repair, at);
+		}
+	}
+	mt_liveness_fini(&space->live);
+	free(space);
+}

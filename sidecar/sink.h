@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Where the merge puts events: the batch being filled, its clock, and what is counted on the way.
+ *
+ * Times in the artifact never fall: an event whose stamp is older than one already written gets the
+ * time of that one (and is counted as late).
+ *
+ * Owner and threads: the merge thread.
+ */
+#ifndef MT_SIDECAR_SINK_H
+#define MT_SIDECAR_SINK_H
+
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "common/run_meta.h"
+#include "sidecar/batch.h"
+#include "sidecar/encoder.h"
+#include "sidecar/order.h"
+
+struct mt_sink {
+	struct mt_encoder *encoder;
+	struct mt_batch *batch;
+	struct mt_clock clock;
+	uint64_t last_stamp, last_ns;
+	uint64_t frames; /* batches with events that were submitted */
+	uint64_t submitted_events;
+	uint64_t batch_began_ns; /* 0: the batch is empty */
+	struct mt_order_stats stats;
+	struct mt_order_anomaly *anomalies;
+	size_t anomaly_count;
+};
+
+/* Returns 0 or a negative errno. */
+int mt_sink_init(struct mt_sink *sink, struct mt_encoder *encoder, enum mt_counter counter);
+void mt_sink_fini(struct mt_sink *sink);
+
+/* Submits the batch, if it holds any event, and takes an empty one. */
+void mt_sink_flush(struct mt_sink *sink);
+
+/* Flushes a batch that is older than age_ns. */
+void mt_sink_flush_old(struct mt_sink *sink, uint64_t now_ns, uint64_t age_ns);
+
+/* Lists the event written last as an anomaly. */
+void mt_sink_flag(struct mt_sink *sink, enum mt_anomaly_reason reason);
+
+static inline uint64_t mt_sink_events(const struct mt_sink *sink)
+{
+	return sink->submitted_events + sink->batch->count;
+}
+
+/* Room for one event, its time filled in; the caller writes the rest. */
+static inline struct mt_event *mt_sink_add(struct mt_sink *sink, uint64_t stamp)
+{
+	struct mt_event *event;
+
+	if (__builtin_expect(sink->batch->count == MT_BATCH_EVENTS, 0))
+		mt_sink_flush(sink);
+	if (__builtin_expect(stamp >= sink->last_stamp, 1)) {
+		uint64_t ns = mt_clock_ns(&sink->clock, stamp);
+
+		sink->last_stamp = stamp;
+		if (ns > sink->last_ns)
+			sink->last_ns = ns;
+	} else {
+		sink->stats.late++;
+	}
+	event = &sink->batch->events[sink->batch->count++];
+	event->timestamp_ns = sink->last_ns;
+	return event;
+}
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The order engine, fed with streams made by hand. */
+#include <criterion/criterion.h>
+
+#include "tests/unit/order_support.h"
+
+#define PID BENCH_PID
+
+static struct bench bench;
+static struct bench_image image;
+static struct mt_writer one, two;
+
+static void open_with(bool kernel_events)
+{
+	struct bench_options options = { .kernel_events = kernel_events };
+
+	bench_open(&bench, &options);
+	if (kernel_events)
+		return;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	two = bench_thread(&image, image.proc, PID + 1);
+}
+
+static void open_plain(void)
+{
+	open_with(false);
+}
+
+static void close_all(void)
+{
+	bench_close(&bench);
+}
+
+static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
+{
+	bench_put(&bench, &image, writer, at, kind, addr, 8);
+}
+
+static void kernel(enum mt_kev_type type, int32_t pid, int32_t parent_pid, uint64_t at)
+{
+	bench.kernel[bench.kernel_count++] = (struct mt_kev){
+		.type = (int32_t)type,
+		.pid = pid,
+		.tid = pid,
+		.ns_pid = pid,
+		.ns_tid = pid,
+		.parent_pid = parent_pid,
+		.parent_tid = parent_pid,
+		.time_ns = bench.base + at,
+	};
+}
+
+TestSuite(order, .init = open_plain, .fini = close_all);
+
+Test(order, records_come_out_by_stamp)
+{
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 40, MT_REC_FREE, 0x10);
+	put(&two, 20, MT_REC_CALLOC, 0x20);
+	put(&two, 30, MT_REC_ALIGNED_ALLOC, 0x30);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 c20 a30 f10");
+	cr_assert_eq(bench.events[1].tid, PID);
+	cr_assert_eq(bench.events[2].tid, PID + 1);
+	cr_assert_eq(bench.events[1].timestamp_ns, bench.base + 10);
+	cr_assert_eq(bench.events[1].size, 8);
+}
+
+Test(order, free_stamped_before_its_allocation_is_parked)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 11, MT_REC_MALLOC, 0x10);
+	put(&two, 10, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
+	cr_assert_eq(stats.parked, 1);
+	cr_assert_eq(stats.unknown_frees, 0);
+	cr_assert_eq(stats.late, 0);
+}
+
+Test(order, equal_stamps_are_tried_both_ways)
+{
+	for (uint64_t at = 10; at < 60; at += 10) {
+		put(&one, at, MT_REC_MALLOC, 0x10);
+		put(&two, at, MT_REC_FREE, 0x10);
+	}
+	bench_finish(&bench);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(bench.count, 11);
+}
+
+Test(order, swapped_frees_of_one_address)
+{
+	struct mt_order_stats stats;
+	struct mt_writer three = bench_thread(&image, image.proc, PID + 2);
+
+	/* True order: A1 F1 A2 F2; F2 was stamped before A1. */
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 20, MT_REC_FREE, 0x10);
+	put(&one, 30, MT_REC_MALLOC, 0x10);
+	put(&three, 5, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 f10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+Test(order, allocation_stamped_before_the_free_is_parked)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 30, MT_REC_FREE, 0x10);
+	put(&two, 20, MT_REC_MALLOC, 0x10);
+	put(&two, 90, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 f10");
+	cr_assert_eq(stats.parked, 1);
+}
+
+Test(order, double_free_is_written_once_flagged)
+{
+	struct mt_order_stats stats;
+	const struct mt_order_anomaly *list;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FREE, 0x10);
+	put(&one, 30, MT_REC_FREE, 0x10);
+	put(&one, 100000, MT_REC_MALLOC, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 f10 m10");
+	cr_assert_eq(stats.unknown_frees, 1);
+	cr_assert_eq(mt_order_anomalies(bench.order, &list), 1);
+	cr_assert_eq(list[0].frame, 0);
+	cr_assert_eq(list[0].index, 3);
+	cr_assert_eq(list[0].reason, MT_ANOMALY_UNKNOWN_FREE);
+}
+
+Test(order, allocation_over_a_live_block_is_flagged_and_heals)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_MALLOC, 0x10);
+	put(&one, 200000, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m10 f10");
+	cr_assert_eq(stats.live_allocs, 1);
+	cr_assert_eq(stats.unknown_frees, 0);
+}
+
+Test(order, parked_record_expires_in_idle_rounds)
+{
+	uint64_t start;
+
+	put(&one, 10, MT_REC_FREE, 0x10);
+	start = mt_clock_monotonic_ns();
+	while (mt_clock_monotonic_ns() - start < 20000000) {
+		struct mt_order_stats stats;
+
+		mt_order_round(bench.order);
+		mt_order_stats(bench.order, &stats);
+		if (stats.unknown_frees == 1)
+			return;
+	}
+	cr_assert_fail("a free of an unknown block was held for more than 20 ms");
+}
+
+Test(order, realloc_is_one_event)
+{
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_END, 0x20);
+	put(&one, 40, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&one, 50, MT_REC_REALLOC_END, 0x20);
+	put(&one, 60, MT_REC_REALLOC_BEGIN, 0);
+	put(&one, 70, MT_REC_REALLOC_END, 0x30);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20 r20>20 r0>30");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, realloc_is_split_when_the_old_address_was_taken)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 25, MT_REC_MALLOC, 0x10);
+	put(&one, 30, MT_REC_REALLOC_END, 0x20);
+	put(&two, 40, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 r20 f10");
+	cr_assert_eq(bench.events[2].tid, PID);
+	cr_assert_eq(stats.split_reallocs, 1);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, realloc_begun_before_its_block_was_seen)
+{
+	struct mt_order_stats stats;
+
+	put(&two, 25, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 40, MT_REC_REALLOC_END, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20");
+	cr_assert_eq(stats.unknown_frees, 0);
+}
+
+Test(order, realloc_of_an_unknown_block_is_flagged)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 900000, MT_REC_MALLOC, 0x40);
+	put(&one, 900010, MT_REC_REALLOC_END, 0x20);
+	put(&one, 900020, MT_REC_FREE, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m40 r10>20 f20");
+	cr_assert_eq(stats.unknown_frees, 1);
+}
+
+Test(order, failed_realloc_leaves_the_block)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_FAILED, 0x10);
+	put(&two, 40, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
+	cr_assert_eq(stats.unknown_frees, 0);
+}
+
+Test(order, realloc_to_nothing_is_a_free)
+{
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_FREED, 0x10);
+	put(&two, 40, MT_REC_MALLOC, 0x10);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, realloc_without_an_end_leaves_the_block)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
+	cr_assert_eq(stats.dropped_begins, 1);
+	cr_assert(mt_order_process_done(bench.order, PID));
+}
+
+Test(order, reallocs_of_many_threads_hand_blocks_on)
+{
+	/* Each moves its block to where the one before it was, all under way at once. */
+	struct mt_order_stats stats;
+
+	put(&one, 1, MT_REC_MALLOC, 0x10);
+	put(&two, 2, MT_REC_MALLOC, 0x20);
+	put(&one, 10, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 11, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&two, 12, MT_REC_REALLOC_END, 0x10);
+	put(&one, 13, MT_REC_REALLOC_END, 0x30);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20 f10 r20>10 r30");
+	cr_assert_eq(stats.split_reallocs, 1);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, mappings_of_the_program_have_no_liveness)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MUNMAP, 0x1000);
+	put(&one, 20, MT_REC_MMAP, 0x1000);
+	put(&one, 30, MT_REC_MMAP, 0x1000);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 U1000 P1000 P1000");
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+Test(order, late_stamps_are_clamped)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 1000, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	put(&two, 500, MT_REC_MALLOC, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20");
+	cr_assert_eq(bench.events[2].timestamp_ns, bench.base + 1000);
+	cr_assert_eq(stats.late, 1);
+}
+
+Test(order, fork_marker_gives_the_child_its_parents_blocks)
+{
+	struct mt_proc_birth birth = { .parent = image.proc, .pid = PID + 5, .tid = PID + 5 };
+	struct mt_writer child;
+	struct mt_order_stats stats;
+	uint32_t proc;
+
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	birth.fork_number = 7;
+	birth.stamp = bench.base + 35;
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 11, MT_REC_MALLOC, 0x20);
+	put(&one, 20, MT_REC_FORK, 7);
+	proc = mt_producer_claim_proc(&image.producer, &birth);
+	child = bench_thread(&image, proc, PID + 5);
+	put(&child, 40, MT_REC_FREE, 0x10);
+	put(&child, 50, MT_REC_MALLOC, 0x20);
+	bench_put(&bench, &image, &one, 30, MT_REC_FORK_DONE, 7, PID + 5);
+	put(&one, 33, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID + 5, 0, true);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 0, true);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20 +5 f10 f10 m20 -5 -0");
+	cr_assert_eq(stats.inherited_ends, 1);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(bench.events[3].aux, PID);
+}
+
+Test(order, child_of_a_raw_clone_is_forked_where_it_first_records)
+{
+	struct mt_proc_birth birth = { .parent = image.proc, .pid = PID + 5, .tid = PID + 5 };
+	struct mt_writer child;
+
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	birth.stamp = bench.base + 35;
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	child = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), PID + 5);
+	put(&child, 40, MT_REC_FREE, 0x10);
+	put(&one, 50, MT_REC_FREE, 0x10);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 +5 f10 f10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, new_image_of_a_process_starts_with_nothing)
+{
+	struct bench_image second;
+	struct mt_writer writer;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench.base += 1000;
+	bench_image(&bench, &second, PID, 0);
+	writer = bench_thread(&second, second.proc, PID);
+	bench_put(&bench, &second, &writer, 10, MT_REC_MALLOC, 0x10, 8);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 x0 m10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order, drained_threads_give_their_slots_back)
+{
+	for (int i = 0; i < 20000; i++) {
+		struct mt_writer writer = bench_thread(&image, image.proc, PID + 10);
+
+		put(&writer, 100 + (uint64_t)i * 2, MT_REC_MALLOC, 0x100);
+		put(&writer, 101 + (uint64_t)i * 2, MT_REC_FREE, 0x100);
+		if (i % 4 == 0)
+			mt_order_round(bench.order);
+	}
+	bench_finish(&bench);
+	cr_assert_eq(bench.count, 40001);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_lt(image.producer.header->thread_bump, 64);
+	cr_assert_lt(image.producer.header->bump, 64);
+}
+
+Test(order, wrong_kind_stops_that_stream_alone)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, (enum mt_rec_kind)99, 0x10);
+	put(&one, 30, MT_REC_FREE, 0x10);
+	put(&two, 40, MT_REC_MALLOC, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20");
+	cr_assert_eq(stats.corrupt_streams, 1);
+}
+
+Test(order, stamp_from_the_future_stops_that_stream_alone)
+{
+	struct mt_order_stats stats;
+
+	put(&one, UINT64_C(1) << 60, MT_REC_MALLOC, 0x10);
+	put(&two, 40, MT_REC_MALLOC, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m20");
+	cr_assert_eq(stats.corrupt_streams, 1);
+	cr_assert_eq(bench.events[1].timestamp_ns, bench.base + 40);
+}
+
+Test(order, lost_records_are_counted_by_process)
+{
+	struct mt_order_stats stats;
+	const struct mt_order_process *list;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	mt_writer_lost(&image.producer, &one, MT_LOST_POLICY);
+	mt_writer_lost(&image.producer, &one, MT_LOST_POLICY);
+	mt_writer_lost(&image.producer, &two, MT_LOST_TIMEOUT);
+	stats = bench_finish(&bench);
+	cr_assert_eq(stats.lost[MT_LOST_POLICY], 2);
+	cr_assert_eq(stats.lost[MT_LOST_TIMEOUT], 1);
+	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
+	cr_assert_eq(list[0].lost[MT_LOST_POLICY], 2);
+	cr_assert_eq(list[0].pid, PID);
+	cr_assert_eq(list[0].images, 1);
+}
+
+static void open_kernel(void)
+{
+	open_with(true);
+}
+
+TestSuite(order_kernel, .init = open_kernel, .fini = close_all);
+
+Test(order_kernel, exec_comes_before_its_image_and_exit_last)
+{
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	put(&one, 40, MT_REC_MALLOC, 0x20);
+	/* By a clock that is half a microsecond off the Exit is before the last record. */
+	kernel(MT_KEV_THREAD_EXIT, PID, 0, 38);
+	kernel(MT_KEV_EXIT, PID, 0, 39);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m20 -0");
+}
+
+Test(order_kernel, fork_comes_before_the_childs_events)
+{
+	struct mt_proc_birth birth = { .pid = PID + 5, .tid = PID + 5, .fork_number = 1 };
+	struct mt_writer child;
+
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	birth.parent = image.proc;
+	birth.parent_generation = 1;
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FORK, 1);
+	bench_run(&bench);
+	kernel(MT_KEV_FORK, PID + 5, PID, 60);
+	child = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), PID + 5);
+	put(&child, 55, MT_REC_FREE, 0x10);
+	bench_put(&bench, &image, &one, 58, MT_REC_FORK_DONE, 1, PID + 5);
+	put(&one, 59, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	kernel(MT_KEV_EXIT, PID + 5, 0, 80);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 +5 f10 f10 -5");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order_kernel, child_that_only_execs)
+{
+	struct bench_image second;
+	struct mt_writer writer;
+
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	kernel(MT_KEV_FORK, PID + 5, PID, 60);
+	bench.kernel[0].exec_flags = MT_EXEC_VFORK;
+	kernel(MT_KEV_EXEC, PID + 5, 0, 70);
+	bench.base += 80;
+	bench_image(&bench, &second, PID + 5, 0);
+	writer = bench_thread(&second, second.proc, PID + 5);
+	bench_put(&bench, &second, &writer, 10, MT_REC_MALLOC, 0x10, 8);
+	bench_run(&bench);
+	kernel(MT_KEV_EXIT, PID + 5, 0, 120);
+	kernel(MT_KEV_EXIT, PID, 0, 130);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 +5 x5 m10 -5 -0");
+}
+
+Test(order_kernel, lost_fork_is_made_up_after_a_while)
+{
+	struct mt_proc_birth birth = { .pid = PID + 5, .tid = PID + 5, .fork_number = 1 };
+	struct mt_writer child;
+	uint64_t start;
+
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	birth.parent = image.proc;
+	birth.parent_generation = 1;
+	birth.stamp = bench.base + 50;
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FORK, 1);
+	child = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), PID + 5);
+	put(&child, 55, MT_REC_FREE, 0x10);
+	start = mt_clock_monotonic_ns();
+	while (mt_clock_monotonic_ns() - start < UINT64_C(2000000000)) {
+		struct mt_order_stats stats;
+
+		mt_order_round(bench.order);
+		mt_order_stats(bench.order, &stats);
+		if (stats.events == 4)
+			break;
+	}
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 +5 f10");
+}
+
+Test(order_kernel, mapping_keeps_its_path_and_place)
+{
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	kernel(MT_KEV_MAPPING, PID, 0, 1);
+	bench.kernel[1].addr = 0x400000;
+	bench.kernel[1].path = "/bin/true and more";
+	bench.kernel[1].path_len = 9;
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 M400000 m10");
+}
