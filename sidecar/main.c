@@ -174,7 +174,7 @@ static int attach(struct mt_run *run)
 	if (!err)
 		err = mt_run_start(run);
 	if (err) {
-		answer(ready_fd, "!", "the sidecar could not start");
+		answer(ready_fd, "!", mt_say_last_error());
 		mt_run_close(run, true);
 		return MT_EXIT_FAILURE;
 	}

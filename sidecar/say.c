@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 static bool say_quiet;
-static bool say_ended;
+static char last_error[512];
 
 void mt_say_init(bool quiet)
 {
 	say_quiet = quiet;
 }
 
-void mt_say_end(void)
+const char *mt_say_last_error(void)
 {
-	say_ended = true;
+	return last_error;
 }
 
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
@@ -48,8 +48,9 @@ void mt_say_error(const char *format, ...)
 {
 	va_list args;
 
-	if (say_ended)
-		return;
+	va_start(args, format);
+	vsnprintf(last_error, sizeof(last_error), format, args);
+	va_end(args);
 	va_start(args, format);
 	say(format, args);
 	va_end(args);
@@ -59,7 +60,7 @@ void mt_say_note(const char *format, ...)
 {
 	va_list args;
 
-	if (say_quiet || say_ended)
+	if (say_quiet)
 		return;
 	va_start(args, format);
 	say(format, args);

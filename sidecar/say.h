@@ -19,7 +19,7 @@ __attribute__((format(printf, 1, 2))) void mt_say_error(const char *format, ...)
 /* Warnings and the summary: not said when quiet. */
 __attribute__((format(printf, 1, 2))) void mt_say_note(const char *format, ...);
 
-/* From now on nothing can be said: the standard error is given up. */
-void mt_say_end(void);
+/* The last error that was said, without the prefix; empty when there was none. */
+const char *mt_say_last_error(void);
 
 #endif

@@ -17,3 +17,9 @@ tests_unit_test_control_SOURCES = tests/unit/test_control.c
 tests_unit_test_control_CFLAGS = $(proc_cflags)
 tests_unit_test_control_LDADD = $(proc_libs)
 endif
+
+PROC_TESTS = \
+	tests/e2e/run_disk_full.sh tests/e2e/run_jobs.sh tests/e2e/run_launcher.sh \
+	tests/e2e/run_manual.sh tests/e2e/run_sudo.sh
+TESTS += $(PROC_TESTS)
+EXTRA_DIST += $(PROC_TESTS)

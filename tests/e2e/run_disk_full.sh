@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The file cannot take all: the program goes on and ends as itself, the loss is counted and said, what
+# was written can be read.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+storm='"$1" 2 '$(long 100000 1000000)' >/dev/null && echo done'
+
+# limited TEXT STATUS: looks at $WORK/kept, what the run left.
+limited()
+{
+	tap_equal "$1: the program ends well" "0 done" "$2 $(tail -n 1 "$WORK/out")"
+	tap_check "$1: it is said, also with -q" grep -q 'is incomplete' "$WORK/err"
+	tap_equal "$1: nothing else is" 1 "$(wc -l <"$WORK/err")"
+	"$MEMTRACK" stat "$WORK/kept" >"$WORK/stat" 2>&1
+	tap_check "$1: stat reads what is there" grep -qi malloc "$WORK/stat"
+}
+
+# in_small OPTION...: the artifact goes onto a file system of 256 KiB, and is kept from there.
+in_small()
+{
+	mkdir -p "$WORK/small"
+	bounded 120 unshare -m sh -c 'mount -t tmpfs -o size=256k none "$1" || exit 99
+		small=$1 kept=$2
+		shift 2
+		"$@"
+		status=$?
+		cp "$small/run" "$kept"
+		exit $status' sh "$WORK/small" "$WORK/kept" "$LAUNCHER" "$@" -o "$WORK/small/run" -- \
+		sh -c "$storm" sh "$PROGRAMS/passer" >"$WORK/out" 2>"$WORK/err"
+}
+
+if unshare -m true 2>/dev/null; then
+	in_small -q
+	limited "a full disk" $?
+	in_small -q --require-complete
+	tap_equal "a full disk with --require-complete" 125 $?
+else
+	tap_skip "a full disk" "no right to make a mount namespace"
+fi
+
+rm -f "$WORK/kept"
+"$LAUNCHER" -q --max-file-size=200K -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer" >"$WORK/out" 2>"$WORK/err"
+limited "--max-file-size" $?
+tap_check "--max-file-size: it is named" grep -q -- --max-file-size "$WORK/err"
+tap_check "--max-file-size: the file keeps to it, but for its last words" test "$(stat -c %s "$WORK/kept")" -lt 262144
+
+rm -f "$WORK/kept"
+(ulimit -f 256 && exec "$LAUNCHER" -q -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer") >"$WORK/out" 2>"$WORK/err"
+limited "ulimit -f" $?
+tap_done

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The launcher: odd places, the environment that the command sees, names of the artifact.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
+sidecar=$(find_built memtrack-sidecar)
+
+# What env(1) prints differs by our two variables; _ is the shell's own.
+env | grep -v '^_=' | sort >"$WORK/plain"
+track run env | grep -v '^_=' | sort >"$WORK/tracked"
+tap_equal "the environment has two variables more" "LD_PRELOAD MEMTRACK_SESSION" \
+	"$(diff "$WORK/plain" "$WORK/tracked" | sed -n 's/^> \([A-Z_]*\)=.*/\1/p' | tr '\n' ' ' | sed 's/ $//')"
+tap_equal "the environment lacks none" 0 "$(diff "$WORK/plain" "$WORK/tracked" | grep -c '^<')"
+
+# An installation in a place that LD_PRELOAD cannot name.
+odd="$WORK/a b:c\$d"
+mkdir -p "$odd/bin" "$odd/libexec/memtrack" "$odd/lib/memtrack"
+cp "$LAUNCHER" "$odd/bin"
+cp "$sidecar" "$odd/libexec/memtrack"
+cp "$library" "$odd/lib/memtrack"
+rm -f "$WORK/run"
+bounded 60 "$odd/bin/memtrack-preload" -q -o "$WORK/run" -- "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
+tap_equal "installed under a path with blank, colon and dollar" "0 1000" "$? $(count_size run 12345)"
+tap_check "installed there: the loader has nothing to say" test ! -s "$WORK/err"
+
+rm -f "$odd/libexec/memtrack/memtrack-sidecar"
+bounded 60 "$odd/bin/memtrack-preload" true 2>"$WORK/err"
+status=$?
+if test "$status" -eq 0; then
+	tap_skip "without a sidecar: it says so" "memtrack is installed on this machine"
+else
+	tap_equal "without a sidecar: our own failure" 125 "$status"
+	tap_check "without a sidecar: it says so" grep -q memtrack-sidecar "$WORK/err"
+fi
+
+# An earlier session of ours in the environment is no reason to be loaded twice.
+session=$(LD_PRELOAD=$library MEMTRACK_SESSION=1:0:0: "$LAUNCHER" -q -o "$WORK/twice" -- \
+	sh -c 'echo "$LD_PRELOAD"' 2>"$WORK/err")
+tap_equal "ours is named once" "$library" "$session"
+
+# Names. The command tells its number, and a file of the next run's name cannot be foreseen: so the
+# number is given again by a PID namespace, in which each run's command has the same one.
+mkdir "$WORK/names"
+cd "$WORK/names" || exit 1
+if unshare -pf --mount-proc true 2>/dev/null; then
+	for run in 1 2 3; do
+		unshare -pf --mount-proc "$LAUNCHER" true 2>>"$WORK/names.err"
+	done
+	tap_equal "the same number three times: three files" 3 "$(ls | grep -c '\.MemtrackArtifact\.msgpack$')"
+	tap_equal "the same number three times: they are numbered" 1 \
+		"$(ls | grep -c -- '^[0-9]*-3\.MemtrackArtifact\.msgpack$')"
+	tap_equal "the same number three times: it is said" 2 "$(grep -c 'was taken' "$WORK/names.err")"
+else
+	tap_skip "the same number three times" "no right to make a PID namespace"
+fi
+"$LAUNCHER" -q no-such-command 2>"$WORK/err"
+tap_equal "a command that is not there leaves no file" "0" \
+	"$(ls | grep -vc -- '^[0-9]*\(-[23]\)\?\.MemtrackArtifact\.msgpack$')"
+cd "$WORK" || exit 1
+
+# wrong TEXT OPTION...: refused before the command starts, with a line that names the option.
+wrong()
+{
+	text=$1
+	shift
+	rm -f "$WORK/started"
+	"$LAUNCHER" "$@" touch "$WORK/started" >"$WORK/out" 2>"$WORK/err"
+	tap_equal "$text: our own failure, one line, nothing started" "125 1 0 0" \
+		"$? $(wc -l <"$WORK/err") $(wc -c <"$WORK/out") $(ls "$WORK" | grep -c '^started$')"
+	tap_check "$text: the line names it" grep -q -- "${1%%=*}" "$WORK/err"
+}
+
+wrong "an option that does not exist" --bogus
+wrong "a size that is none" --buffer-size=lots
+wrong "a size that is too small" --buffer-size=1K
+wrong "a choice that is none" --on-full=maybe
+wrong "a level that is too high" --level=99
+wrong "a flag with a value" --force=yes
+tap_equal "no command" 125 "$("$LAUNCHER" 2>/dev/null; echo $?)"
+MEMTRACK_LEVEL=x "$LAUNCHER" true 2>"$WORK/err"
+tap_equal "a variable that is wrong" 125 $?
+tap_check "a variable that is wrong is named" grep -q MEMTRACK_LEVEL "$WORK/err"
+
+track run sh -c 'ls -d /tmp/memtrack-session-* "${XDG_RUNTIME_DIR:-/none}"/memtrack-session-* 2>/dev/null
+	ls -ld "${MEMTRACK_SESSION##*:}" | cut -c 1-10' >"$WORK/out" 2>/dev/null
+tap_equal "the session's folder is private" "drwx------" "$(tail -n 1 "$WORK/out")"
+tap_check "the session's folder is gone" test ! -e "$(head -n 1 "$WORK/out")"
+tap_done
