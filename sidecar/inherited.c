@@ -43,11 +43,14 @@ void mt_inherited_save(struct mt_inherited *ret_inherited)
 }
 
 /* Soft limits that bind a helper with a descriptor and a mapping for each program it watches. */
-static const int raised[] = { RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_MEMLOCK };
+static const int raised[] = { RLIMIT_NOFILE, RLIMIT_AS,	     RLIMIT_DATA,
+			      RLIMIT_CPU,    RLIMIT_MEMLOCK, RLIMIT_FSIZE };
 
 void mt_inherited_change(const struct mt_inherited *inherited)
 {
-	static const int never[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+	/* Faults of our own; and what is ignored, since a blocked signal is kept even so. */
+	static const int never[] = { SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGTRAP,
+				     SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ };
 	struct sigaction action;
 	sigset_t mask;
 	size_t i;

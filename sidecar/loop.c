@@ -118,7 +118,7 @@ static void pass_on(const struct mt_loop *loop, const struct signalfd_siginfo *i
 	union sigval value = { .sival_ptr = (void *)(uintptr_t)info->ssi_ptr };
 	int sig = (int)info->ssi_signo;
 
-	if (child->ended || info->ssi_code > 0)
+	if (child->ended || info->ssi_code > 0 || (pid_t)info->ssi_pid == getpid())
 		return;
 	if (info->ssi_pid && mt_job_is_in_tree((pid_t)info->ssi_pid, child->pid))
 		return;

@@ -23,10 +23,12 @@ static void report_file(const struct mt_run *run)
 	if (!run->write_error)
 		return;
 	/* Also when quiet: the file is what was asked for. */
-	if (run->write_error == EFBIG && run->options->max_file_bytes)
-		mt_say_error("%s is incomplete: --max-file-size was reached, %" PRIu64
-			     " event%s not written",
-			     run->output.path, lost, plural(lost));
+	if (run->write_error == EFBIG)
+		mt_say_error("%s is incomplete: %s was reached, %" PRIu64 " event%s not written",
+			     run->output.path,
+			     run->options->max_file_bytes ? "--max-file-size"
+							  : "the limit on file sizes (ulimit -f)",
+			     lost, plural(lost));
 	else
 		mt_say_error("%s is incomplete: %s, %" PRIu64 " event%s not written",
 			     run->output.path, strerror(run->write_error), lost, plural(lost));

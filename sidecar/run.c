@@ -123,6 +123,17 @@ static int drop_privileges(struct mt_run *run)
 	return err;
 }
 
+/* The artifact keeps to the user's soft limit, which the sidecar has raised for its segments. */
+static uint64_t file_limit(const struct mt_run *run)
+{
+	uint64_t limit = run->inherited->limits[RLIMIT_FSIZE].rlim_cur;
+	uint64_t most = run->options->max_file_bytes;
+
+	if (limit == RLIM_INFINITY)
+		return most;
+	return most && most < limit ? most : limit;
+}
+
 static int open_artifact(struct mt_run *run)
 {
 	const struct mt_options *options = run->options;
@@ -140,7 +151,7 @@ static int open_artifact(struct mt_run *run)
 		return err;
 	if (run->output.renamed)
 		mt_say_note("the usual name was taken: writing %s", run->output.path);
-	err = mt_artifact_writer_init(&run->writer, run->output.fd, options->max_file_bytes);
+	err = mt_artifact_writer_init(&run->writer, run->output.fd, file_limit(run));
 	if (!err)
 		err = mt_runmeta_write_open(&run->writer, &open);
 	if (err)
@@ -202,7 +213,10 @@ static int start_threads(struct mt_run *run)
 	return err;
 }
 
-/* What the segment of one image may take of address space, here and in the program. */
+/*
+ * What the segment of one image may take of address space, here and in the program; a limit on the
+ * size of files holds for it too.
+ */
 static uint64_t map_limit(const struct mt_hello *hello)
 {
 	uint64_t most = hello->max_map_bytes;
@@ -211,6 +225,8 @@ static uint64_t map_limit(const struct mt_hello *hello)
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 	    limit.rlim_cur / MAP_SHARE < most)
 		most = limit.rlim_cur / MAP_SHARE;
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < most)
+		most = limit.rlim_cur;
 	return most;
 }
 

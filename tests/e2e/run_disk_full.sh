@@ -3,7 +3,7 @@
 # was written can be read.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
-storm='"$1" 2 '$(long 100000 1000000)' >/dev/null && echo done'
+storm='"$1" 2 '$(long 200000 1000000)' >/dev/null && echo done'
 
 # limited TEXT STATUS: looks at $WORK/kept, what the run left.
 limited()
@@ -15,11 +15,11 @@ limited()
 	tap_check "$1: stat reads what is there" grep -qi malloc "$WORK/stat"
 }
 
-# in_small OPTION...: the artifact goes onto a file system of 256 KiB, and is kept from there.
+# in_small OPTION...: the artifact goes onto a file system of 1.5 MiB, and is kept from there.
 in_small()
 {
 	mkdir -p "$WORK/small"
-	bounded 120 unshare -m sh -c 'mount -t tmpfs -o size=256k none "$1" || exit 99
+	bounded 120 unshare -m sh -c 'mount -t tmpfs -o size=1500k none "$1" || exit 99
 		small=$1 kept=$2
 		shift 2
 		"$@"
@@ -39,12 +39,15 @@ else
 fi
 
 rm -f "$WORK/kept"
-"$LAUNCHER" -q --max-file-size=200K -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer" >"$WORK/out" 2>"$WORK/err"
+"$LAUNCHER" -q --max-file-size=1500K -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer" >"$WORK/out" 2>"$WORK/err"
 limited "--max-file-size" $?
 tap_check "--max-file-size: it is named" grep -q -- --max-file-size "$WORK/err"
-tap_check "--max-file-size: the file keeps to it, but for its last words" test "$(stat -c %s "$WORK/kept")" -lt 262144
+tap_check "--max-file-size: the file keeps to it, but for its last words" test "$(stat -c %s "$WORK/kept")" -lt 2000000
 
 rm -f "$WORK/kept"
-(ulimit -f 256 && exec "$LAUNCHER" -q -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer") >"$WORK/out" 2>"$WORK/err"
+(ulimit -S -f 3000 && exec "$LAUNCHER" -q -o "$WORK/kept" -- sh -c "$storm" sh "$PROGRAMS/passer") >"$WORK/out" 2>"$WORK/err"
 limited "ulimit -f" $?
+# A hard limit binds the shared memory too: it becomes smaller.
+(ulimit -f 8192 && track kept "$PROGRAMS/blocks" 1000 12345) 2>"$WORK/err"
+tap_equal "a hard limit of 4 MiB: the program ends well and is recorded" "0 1000" "$? $(count_size kept 12345)"
 tap_done
