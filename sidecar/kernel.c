@@ -230,7 +230,8 @@ out:
 
 static int perf_follow(struct mt_kernel *kernel, pid_t pid)
 {
-	int err = mt_kperf_open(pid, is(kernel->report.process, "perf"), &kernel->perf);
+	int err = mt_kperf_open(pid, is(kernel->report.process, "perf"),
+				kernel->options.perf_own_only, &kernel->perf);
 
 	if (err)
 		return err;
@@ -254,6 +255,7 @@ int mt_kernel_follow(struct mt_kernel *kernel, pid_t pid, struct mt_kernel_repor
 	kernel->merge.process_from_perf = is(kernel->report.process, "perf");
 	kernel->merge.exec_maps_from_perf = is(kernel->report.exec_maps, "perf");
 	kernel->merge.later_maps_from_perf = is(kernel->report.later_maps, "perf");
+	kernel->merge.perf_is_global = kernel->perf && mt_kperf_is_global(kernel->perf);
 	err = mt_kmerge_follow(&kernel->merge, pid,
 			       kernel->perf ? mt_kperf_threads(kernel->perf) : 1);
 	if (!err && kernel->bpf)

@@ -97,6 +97,7 @@ struct mt_kernel_options {
 	const char *force_process;
 	const char *force_exec_maps;
 	const char *force_later_maps;
+	bool perf_own_only; /* for tests: perf as without privileges, where each fork inherits it */
 	const char *preload_name; /* what MT_EXEC_NO_PRELOAD looks for in LD_PRELOAD's value */
 	size_t ring_bytes;	  /* of the eBPF ring; 0: default */
 };

@@ -62,11 +62,8 @@ void mt_kmerge_fini(struct mt_kmerge *merge)
 
 int mt_kmerge_follow(struct mt_kmerge *merge, pid_t pid, unsigned int threads)
 {
-	struct mt_kmerge_process *process;
+	struct mt_kmerge_process *process = process_get(merge, pid);
 
-	if (!merge->process_from_perf)
-		return 0;
-	process = process_get(merge, pid);
 	if (!process)
 		return -ENOMEM;
 	process->threads = threads;
@@ -85,6 +82,8 @@ static void held_release(struct mt_kmerge *merge, pid_t pid, const struct mt_kev
 	struct mt_kqueue kept = { 0 };
 	size_t i;
 
+	if (merge->held.count == 0)
+		return;
 	for (i = 0; i < merge->held.count; i++) {
 		struct mt_kev event = mt_kqueue_event(&merge->held, &merge->held.records[i]);
 
@@ -124,6 +123,8 @@ static void perf_fork(struct mt_kmerge *merge, const struct mt_kev *event)
 	struct mt_kev fork = *event;
 
 	if (!merge->process_from_perf)
+		return;
+	if (merge->perf_is_global && !process_find(merge, event->parent_pid))
 		return;
 	process = process_get(merge, event->pid);
 	if (event->pid == event->parent_pid) {
@@ -207,17 +208,26 @@ static void perf_exit(struct mt_kmerge *merge, const struct mt_kev *event)
 /* An event of eBPF, which is final; what perf has told of the same process follows it. */
 static void event_give(struct mt_kmerge *merge, const struct mt_kev *event)
 {
+	struct mt_kmerge_process *process;
 	struct mt_kev changed = *event;
 
 	if (event->type == MT_KEV_EXEC && merge->exec_maps_from_perf)
 		changed.exec_flags &= ~(uint32_t)MT_EXEC_MAPS_UNKNOWN;
 	give(merge, &changed);
-	if (event->type != MT_KEV_EXEC && event->type != MT_KEV_EXIT)
-		return;
-	if (!process_find(merge, event->pid))
-		return;
-	held_release(merge, event->pid, event->type == MT_KEV_EXEC ? event : NULL);
-	process_remove(merge, event->pid);
+	if (event->type == MT_KEV_FORK) {
+		process = process_get(merge, event->pid);
+		if (process)
+			process->in_exec = false;
+	} else if (event->type == MT_KEV_EXEC) {
+		process = process_find(merge, event->pid);
+		if (process && process->in_exec)
+			held_release(merge, event->pid, event);
+		if (process)
+			process->in_exec = false;
+	} else if (event->type == MT_KEV_EXIT) {
+		held_release(merge, event->pid, NULL);
+		process_remove(merge, event->pid);
+	}
 }
 
 int mt_kmerge_run(struct mt_kmerge *merge, const struct mt_kqueue *queue, size_t count,
@@ -230,8 +240,13 @@ int mt_kmerge_run(struct mt_kmerge *merge, const struct mt_kqueue *queue, size_t
 	merge->given = 0;
 	for (i = 0; i < count; i++) {
 		struct mt_kev event = mt_kqueue_event(queue, &queue->records[i]);
+		const enum mt_krecord_kind kind = queue->records[i].kind;
 
-		switch (queue->records[i].kind) {
+		/* A new process is not known yet; perf_fork() looks for its parent. */
+		if (merge->perf_is_global && kind != MT_KREC_EVENT && kind != MT_KREC_PERF_FORK &&
+		    !process_find(merge, event.pid))
+			continue;
+		switch (kind) {
 		case MT_KREC_EVENT:
 			event_give(merge, &event);
 			break;

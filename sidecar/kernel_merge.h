@@ -25,6 +25,7 @@ struct mt_kmerge {
 	bool process_from_perf;
 	bool exec_maps_from_perf;
 	bool later_maps_from_perf;
+	bool perf_is_global; /* perf's records of processes that are not followed are passed over */
 	struct mt_kmerge_process *buckets[MT_KMERGE_BUCKETS];
 	struct mt_kqueue held; /* mappings that wait for the Exec of their image */
 	mt_kernel_event_fn *on_event;

@@ -14,8 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two thirds of what perf_event_mlock_kb allows each CPU by default: 1,500 records of 80 bytes. */
-#define RING_BYTES (128u * 1024)
+/*
+ * Half a millisecond's worth of records at the least: 1,500 of 80 bytes in 128 KiB, a quarter of
+ * what perf_event_mlock_kb allows each CPU by default. Many CPUs share the load and the memory.
+ */
+#define RING_BYTES     (128u * 1024)
+#define RING_BYTES_MIN (32u * 1024)
+#define RING_CPUS      8
 
 /* The threads that a running process may have when it is followed. */
 #define THREADS_MAX 4096
@@ -38,6 +43,7 @@ struct mt_kperf {
 	int *fds; /* events of further threads; they write into the rings of the first */
 	size_t fd_count;
 	unsigned int threads;
+	bool global; /* events of all processes */
 	size_t page_size;
 	bool counts_lost; /* the kernel counts lost records (Linux 6.0 and later) */
 	char *record;	  /* one that wraps around is put together here */
@@ -53,7 +59,7 @@ static int event_open(pid_t tid, int cpu, bool tasks, bool counts_lost)
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
 		.read_format = counts_lost ? FORMAT_LOST : 0,
-		.inherit = 1,
+		.inherit = tid >= 0,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.mmap = 1,
@@ -82,9 +88,18 @@ int mt_kperf_probe(void)
 	return 0;
 }
 
-static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cpu, bool tasks)
+static size_t ring_bytes(size_t cpus)
 {
 	size_t bytes = RING_BYTES;
+
+	for (; cpus > RING_CPUS && bytes > RING_BYTES_MIN; cpus /= 2)
+		bytes /= 2;
+	return bytes;
+}
+
+static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cpu, bool tasks)
+{
+	size_t bytes = ring_bytes(perf->ring_count);
 	void *page = MAP_FAILED;
 
 	ring->fd = event_open(pid, cpu, tasks, perf->counts_lost);
@@ -143,6 +158,9 @@ static int threads_open(struct mt_kperf *perf, pid_t pid, bool tasks)
 
 		if (tid <= 0 || tid == pid)
 			continue;
+		perf->threads++;
+		if (perf->global)
+			continue;
 		grown = realloc(perf->fds,
 				(perf->fd_count + perf->ring_count) * sizeof(*perf->fds));
 		if (!grown) {
@@ -151,17 +169,49 @@ static int threads_open(struct mt_kperf *perf, pid_t pid, bool tasks)
 		}
 		perf->fds = grown;
 		err = thread_open(perf, tid, tasks);
-		perf->threads++;
 	}
 	closedir(dir);
 	return err;
 }
 
-int mt_kperf_open(pid_t pid, bool tasks, struct mt_kperf **ret_perf)
+/* One event a CPU that is there; of all processes with pid -1. */
+static int rings_open(struct mt_kperf *perf, pid_t pid, bool tasks)
+{
+	size_t i, opened = 0;
+
+	for (i = 0; i < perf->ring_count; i++) {
+		int err = ring_open(perf, &perf->rings[i], pid, (int)i, tasks);
+
+		if (err == -ENODEV || err == -ENXIO || (err == -EINVAL && opened > 0))
+			continue; /* a CPU that is not there now */
+		if (err)
+			return err;
+		opened++;
+	}
+	return opened ? 0 : -ENODEV;
+}
+
+static void rings_close(struct mt_kperf *perf)
+{
+	size_t i;
+
+	for (i = 0; i < perf->ring_count; i++) {
+		struct ring *ring = &perf->rings[i];
+
+		if (ring->page)
+			munmap(ring->page, perf->page_size + ring->page->data_size);
+		if (ring->fd >= 0)
+			close(ring->fd);
+		ring->page = NULL;
+		ring->fd = -1;
+	}
+}
+
+int mt_kperf_open(pid_t pid, bool tasks, bool own_only, struct mt_kperf **ret_perf)
 {
 	struct mt_kperf *perf = calloc(1, sizeof(*perf));
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t i, opened = 0;
+	size_t i;
 	int err = -ENOMEM;
 
 	if (!perf)
@@ -176,15 +226,14 @@ int mt_kperf_open(pid_t pid, bool tasks, struct mt_kperf **ret_perf)
 	perf->ring_count = cpus > 0 ? (size_t)cpus : 1;
 	for (i = 0; i < perf->ring_count; i++)
 		perf->rings[i].fd = -1;
-	for (i = 0; i < perf->ring_count; i++) {
-		err = ring_open(perf, &perf->rings[i], pid, (int)i, tasks);
-		if (err == -ENODEV || err == -ENXIO || (err == -EINVAL && i > 0))
-			continue; /* a CPU that is not there now */
-		if (err)
-			goto out;
-		opened++;
+	err = own_only ? -EACCES : rings_open(perf, -1, tasks);
+	perf->global = err == 0;
+	if (err) {
+		rings_close(perf);
+		err = rings_open(perf, pid, tasks);
 	}
-	err = opened ? threads_open(perf, pid, tasks) : -ENODEV;
+	if (!err)
+		err = threads_open(perf, pid, tasks);
 	if (err)
 		goto out;
 	*ret_perf = perf;
@@ -192,6 +241,11 @@ int mt_kperf_open(pid_t pid, bool tasks, struct mt_kperf **ret_perf)
 out:
 	mt_kperf_close(perf);
 	return err;
+}
+
+bool mt_kperf_is_global(const struct mt_kperf *perf)
+{
+	return perf->global;
 }
 
 unsigned int mt_kperf_threads(const struct mt_kperf *perf)
@@ -207,14 +261,7 @@ void mt_kperf_close(struct mt_kperf *perf)
 		return;
 	for (i = 0; i < perf->fd_count; i++)
 		close(perf->fds[i]);
-	for (i = 0; i < perf->ring_count; i++) {
-		struct ring *ring = &perf->rings[i];
-
-		if (ring->page)
-			munmap(ring->page, perf->page_size + ring->page->data_size);
-		if (ring->fd >= 0)
-			close(ring->fd);
-	}
+	rings_close(perf);
 	free(perf->fds);
 	free(perf->rings);
 	free(perf->record);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * perf records of a process tree: task, exec and executable mappings. Works
- * without privileges for one's own processes at kernel.perf_event_paranoid 2.
+ * perf records: task, exec and executable mappings. One event and one small
+ * ring a CPU.
  *
- * One event and one small ring a CPU; the event is inherited by what the
- * process forks. Owner and threads: one owner, not shared.
+ * With the privilege for it the events are of all processes, and whoever reads
+ * them has to take out those of the tree. Else they are of one process and
+ * inherited by what it forks: that works for one's own processes at
+ * kernel.perf_event_paranoid 2, but costs each fork some 15 us for each CPU.
+ *
+ * Owner and threads: one owner, not shared.
  */
 #ifndef MT_SIDECAR_KERNEL_PERF_H
 #define MT_SIDECAR_KERNEL_PERF_H
@@ -16,8 +20,14 @@ struct mt_kperf;
 /* Whether the caller may open such events at all. Returns 0 or a negative errno. */
 int mt_kperf_probe(void);
 
-/* Opens on all threads of `pid`. `tasks`: FORK and EXIT records are wanted too. */
-int mt_kperf_open(pid_t pid, bool tasks, struct mt_kperf **ret_perf);
+/*
+ * Opens for all processes, or where that is not allowed (or `own_only`) for all threads of `pid`
+ * and what they fork. `tasks`: FORK and EXIT records are wanted too.
+ */
+int mt_kperf_open(pid_t pid, bool tasks, bool own_only, struct mt_kperf **ret_perf);
+
+/* Whether records of other processes are among those that are read. */
+bool mt_kperf_is_global(const struct mt_kperf *perf);
 
 /* How many threads the process had then. */
 unsigned int mt_kperf_threads(const struct mt_kperf *perf);

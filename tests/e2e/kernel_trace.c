@@ -203,6 +203,7 @@ static int options_read(struct trace *trace, int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' },
 		{ "drain-at-end", no_argument, NULL, 'd' },
 		{ "times", no_argument, NULL, 't' },
+		{ "perf-own-only", no_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -238,6 +239,9 @@ static int options_read(struct trace *trace, int argc, char **argv)
 			break;
 		case 'd':
 			trace->drain_at_end = true;
+			break;
+		case 'i':
+			trace->options.perf_own_only = true;
 			break;
 		case 't':
 			trace->times = true;

@@ -25,10 +25,11 @@ if ! strace -f -e trace=process -o "$work/strace" sh "$work/script" 2>/dev/null 
 	plan
 fi
 
-for source in tp_btf raw_tp perf; do
+for source in tp_btf raw_tp perf "perf --perf-own-only"; do
 	name="$source sees the tree that strace sees"
 	status=with_status
-	[ $source = perf ] && status=without_status
+	[ "${source#perf}" != "$source" ] && status=without_status
+	# shellcheck disable=SC2086
 	run_trace "$name" "$work/trace" "$work/err" --process=$source -- sh "$work/script" \
 		2>/dev/null || continue
 	tree_of_strace $status <"$work/strace" >"$work/want"
