@@ -15,6 +15,7 @@ libmtcommon_la_SOURCES += \
 	common/event_json.c common/event_json.h \
 	common/format.h \
 	common/frame_dec.c common/frame_dec.h \
+	common/frame_dec_general.c common/frame_dec_general.h \
 	common/frame_enc.c common/frame_enc.h \
 	common/meta_builder.c common/meta_builder.h \
 	common/meta_value.c common/meta_value.h \
