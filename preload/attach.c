@@ -15,6 +15,7 @@
 #include "preload/early.h"
 #include "preload/emit.h"
 #include "preload/real.h"
+#include "preload/sandbox.h"
 #include "preload/session.h"
 #include "preload/settings.h"
 #include "preload/thread.h"
@@ -169,6 +170,7 @@ static int attach(struct mt_thread *thread)
 	if (error != 0)
 		return error;
 	mt_thread_find_tid();
+	mt_sandbox_note_time();
 	mt_image.mmap_events = (mt_image.producer.header->flags & MT_SHM_MMAP_EVENTS) != 0;
 	mt_image.follow = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
 	if (recording == MT_RECORDING_ON)

@@ -17,19 +17,21 @@ static void stop_for_good(void)
 	mt_store_relaxed(&mt_wiped.epoch, 0);
 }
 
-/* In a child that never claimed slots, what the thread holds is its parent's: count for the image.
- */
-static void count_sandboxed(const struct mt_thread *thread)
+static void count_lost(const struct mt_thread *thread, enum mt_lost cause)
 {
 	static const struct mt_writer nobody;
+	const struct mt_writer *writer = &thread->writer;
 
-	mt_writer_lost(&mt_image.producer,
-		       mt_load_relaxed(&mt_wiped.own) != 0 ? &thread->writer : &nobody,
-		       MT_LOST_SANDBOX);
+	/* In a child that never claimed slots, what the thread holds is its parent's. */
+	if (mt_load_relaxed(&mt_wiped.own) == 0)
+		writer = &nobody;
+	mt_writer_lost(&mt_image.producer, writer, cause);
 }
 
-/* Makes the thread ready to write. Returns false when the record was lost and counted, or off. */
-static bool make_ready(struct mt_thread *thread)
+/* Results of make_ready beside 0 (ready) and MT_TURN_LOST + cause. */
+#define NOT_RECORDING MT_TURN_CLOSED
+
+static int make_ready(struct mt_thread *thread)
 {
 	int result;
 
@@ -39,32 +41,33 @@ static bool make_ready(struct mt_thread *thread)
 	case MT_RECORDING_ON:
 		break;
 	case MT_RECORDING_SANDBOX:
-		count_sandboxed(thread);
-		return false;
+		return MT_TURN_LOST + MT_LOST_SANDBOX;
 	default:
-		return false;
+		return NOT_RECORDING;
 	}
-	if (!mt_thread_adopt(thread)) {
-		mt_writer_lost(&mt_image.producer, &thread->writer, MT_LOST_NO_SLOT);
-		return false;
-	}
+	if (!mt_thread_adopt(thread))
+		return MT_TURN_LOST + MT_LOST_NO_SLOT;
 	if (thread->writer.next != thread->writer.end)
-		return true;
+		return 0;
 	result = mt_writer_turn_over(&mt_image.producer, &thread->writer);
-	if (result == 0)
-		return true;
 	if (result == MT_TURN_CLOSED)
 		stop_for_good();
-	else
-		mt_writer_lost(&mt_image.producer, &thread->writer,
-			       (enum mt_lost)(result - MT_TURN_LOST));
-	return false;
+	return result;
+}
+
+bool mt_emit_prepare(struct mt_thread *thread)
+{
+	return mt_emit_is_ready(thread) || make_ready(thread) == 0;
 }
 
 __attribute__((noinline, cold)) void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind,
 						  uint64_t addr, uint64_t size, bool after)
 {
-	if (!make_ready(thread))
+	int result = make_ready(thread);
+
+	if (result >= MT_TURN_LOST)
+		count_lost(thread, (enum mt_lost)(result - MT_TURN_LOST));
+	if (result != 0)
 		return;
 	mt_writer_put(&thread->writer, after ? mt_stamp_after() : mt_stamp(), addr, size, kind);
 }
@@ -74,5 +77,5 @@ void mt_emit_interrupted(const struct mt_thread *thread)
 	/* Counters are plain sums of relaxed adds by one thread; the one that we interrupted can
 	 * at worst be adding too, and then one of two losses is not counted. */
 	if (mt_load_relaxed(&mt_image.recording) == MT_RECORDING_ON)
-		mt_writer_lost(&mt_image.producer, &thread->writer, MT_LOST_SIGNAL);
+		count_lost(thread, MT_LOST_SIGNAL);
 }

@@ -17,6 +17,9 @@
 void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t addr, uint64_t size,
 		  bool after);
 
+/* Gets the thread ready to write ahead of a record; false when the record would be lost or off. */
+bool mt_emit_prepare(struct mt_thread *thread);
+
 /* Counts a call that came from a signal handler while the thread held MT_GUARD_WRITE. */
 void mt_emit_interrupted(const struct mt_thread *thread);
 

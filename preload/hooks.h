@@ -14,8 +14,10 @@
 
 #ifdef MT_HARNESS
 #define MT_NAME(name) mt_hook_##name
+#define MT_LABEL(symbol)
 #else
-#define MT_NAME(name) name
+#define MT_NAME(name)	 name
+#define MT_LABEL(symbol) __asm__(symbol) /* for names that C has no way or another type for */
 #endif
 #define MT_HOOK __attribute__((visibility("default")))
 
@@ -32,6 +34,11 @@ MT_HOOK void *MT_NAME(aligned_alloc)(size_t align, size_t size);
 MT_HOOK void *MT_NAME(memalign)(size_t align, size_t size);
 MT_HOOK void *MT_NAME(valloc)(size_t size);
 MT_HOOK void *MT_NAME(pvalloc)(size_t size);
+MT_HOOK void *MT_NAME(mmap)(void *start, size_t len, int protection, int flags, int fd,
+			    off_t offset);
+MT_HOOK void *MT_NAME(mmap64)(void *start, size_t len, int protection, int flags, int fd,
+			      off_t offset);
+MT_HOOK int MT_NAME(munmap)(void *start, size_t len);
 MT_HOOK pid_t MT_NAME(fork)(void);
 MT_HOOK pid_t MT_NAME(_Fork)(void);
 

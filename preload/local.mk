@@ -23,9 +23,14 @@ MT_SHIM_SOURCES = \
 	preload/hooks.h \
 	preload/hooks_fork.c \
 	preload/hooks_heap.c \
+	preload/hooks_jump.c \
+	preload/hooks_map.c \
+	preload/hooks_new.c \
+	preload/hooks_sandbox.c \
 	preload/image.h \
 	preload/real.c \
 	preload/real.h \
+	preload/sandbox.h \
 	preload/session.c \
 	preload/session.h \
 	preload/settings.c \
@@ -36,7 +41,7 @@ MT_SHIM_SOURCES = \
 
 MT_SHIM_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -O2 -pthread -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc \
-	-fno-builtin-free -fno-stack-protector -U_FORTIFY_SOURCE
+	-fno-builtin-free -fasynchronous-unwind-tables -fno-stack-protector -U_FORTIFY_SOURCE
 
 preload_libmemtrack_preload_la_SOURCES = $(MT_SHIM_SOURCES)
 preload_libmemtrack_preload_la_CFLAGS = $(MT_SHIM_CFLAGS)

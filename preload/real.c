@@ -24,12 +24,22 @@ static const struct name names[] = { MT_REAL_ALL(NAME) };
 
 struct search {
 	void *found[NAME_COUNT];
-	uint32_t objects; /* seen so far */
-	bool behind_us;	  /* the walk has passed us */
-	bool all;	  /* look in objects before us too */
+	uint16_t owner[NAME_COUNT]; /* which object, counted from 1 */
+	uint32_t objects;	    /* seen so far */
+	bool behind_us;		    /* the walk has passed us */
+	bool all;		    /* look in objects before us too */
+};
+
+/* For a function that is looked up late. */
+struct late_search {
+	size_t index;
+	void *found;
+	bool stays;
+	bool behind_us;
 };
 
 struct mt_objects mt_objects;
+static uint16_t owners[NAME_COUNT];
 static uint32_t resolved;
 static const struct mt_thread *resolving; /* whose thread looks up */
 
@@ -198,7 +208,10 @@ static void search_object(struct search *search, const struct mt_elf *elf,
 		if (search->found[i] != NULL)
 			continue;
 		search->found[i] = mt_elf_find(elf, names[i].symbol);
-		if (search->found[i] != NULL && names[i].offset == offsetof(struct mt_real, malloc))
+		if (search->found[i] == NULL)
+			continue;
+		search->owner[i] = (uint16_t)search->objects;
+		if (names[i].offset == offsetof(struct mt_real, malloc))
 			mt_objects.heap = *range;
 	}
 }
@@ -270,6 +283,7 @@ bool mt_real_resolve(void)
 		if (search.found[i] != NULL)
 			memcpy((char *)&mt_real + names[i].offset, &search.found[i],
 			       sizeof(void *));
+		owners[i] = search.owner[i];
 	}
 	if (search.found[0] == NULL)
 		mt_real.malloc = early_malloc;
@@ -277,4 +291,45 @@ bool mt_real_resolve(void)
 	mt_early_guard_real();
 	mt_store_release(&resolved, 1);
 	return true;
+}
+
+bool mt_real_same_owner(size_t left, size_t right)
+{
+	return owners[left] != 0 && owners[left] == owners[right];
+}
+
+/* The C++ run-time libraries are never unloaded once something of theirs is bound. */
+static bool is_cxx_runtime(const char *path)
+{
+	return strstr(path, "/libstdc++.so") != NULL || strstr(path, "/libc++.so") != NULL ||
+	       strstr(path, "/libc++abi.so") != NULL;
+}
+
+static int visit_late(struct dl_phdr_info *info, size_t info_bytes, void *context)
+{
+	struct late_search *search = context;
+	struct mt_range range = object_range(info);
+	const ElfW(Dyn) *dynamic = object_dynamic(info);
+	struct mt_elf elf;
+
+	(void)info_bytes; /* as above */
+	if (mt_range_has(&range, &mt_real)) {
+		search->behind_us = true;
+		return 0;
+	}
+	if (!search->behind_us || dynamic == NULL || !mt_elf_open(info->dlpi_addr, dynamic, &elf))
+		return 0;
+	search->found = mt_elf_find(&elf, names[search->index].symbol);
+	search->stays = search->found != NULL && is_cxx_runtime(info->dlpi_name);
+	return search->found != NULL;
+}
+
+void *mt_real_find_late(size_t index)
+{
+	struct late_search search = { .index = index };
+
+	dl_iterate_phdr(visit_late, &search);
+	if (search.stays)
+		memcpy((char *)&mt_real + names[index].offset, &search.found, sizeof(void *));
+	return search.found;
 }

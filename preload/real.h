@@ -40,11 +40,22 @@ struct mt_objects {
 	bool executable_defines; /* the executable has a malloc of its own: we are not asked */
 };
 
+#define MT_REAL_INDEX(member) (offsetof(struct mt_real, member) / sizeof(void *))
+
 extern struct mt_real mt_real;
 extern struct mt_objects mt_objects;
 
 /* Looks everything up, once. Returns false when this thread is in the middle of that. */
 bool mt_real_resolve(void);
+
+/*
+ * Looks one function up that no object had at first: what a library brings that was loaded later.
+ * Stored in the table only when its library stays for good. NULL when there is none.
+ */
+void *mt_real_find_late(size_t index);
+
+/* True when the two functions, by index, come from one object. */
+bool mt_real_same_owner(size_t left, size_t right);
 
 static inline bool mt_range_has(const struct mt_range *range, const void *address)
 {

@@ -8,6 +8,7 @@
  *   proc I.S pid=P parent=S' fork=N
  *   rec I.S TID STAMP KIND ADDR SIZE          in the order of the stamps
  *   lost I.S CAUSE COUNT                      of a process and its threads
+ *   lost I.gone CAUSE COUNT                   of threads that ended before
  *   lost I.- CAUSE COUNT                      of no slot
  *
  *   -l LIBRARY  -o OUT  -b POOL_KIB  -p (drop)  -s (strict)  -m (mmap events)  -n (no follow)
@@ -50,6 +51,7 @@ struct image {
 	uint32_t thread_count;
 	struct mt_proc_claim *procs;
 	uint32_t proc_count;
+	uint64_t retired_lost[8]; /* by threads that are gone */
 	int32_t pid;
 	uint32_t flags;
 };
@@ -64,6 +66,7 @@ static struct mt_shm_options shm_options = { .pool_bytes = 8 << 20,
 					     .max_wait_ms = 10000 };
 static uint8_t token[MT_TOKEN_BYTES];
 static FILE *out;
+static bool grows = true;
 
 static void *grow(void *array, size_t count, size_t bytes_each)
 {
@@ -107,6 +110,24 @@ static size_t read_stream(uint32_t index, struct image *image, struct thread *th
 	return count;
 }
 
+/* A thread whose control block a newer one has is gone: its chunks and its slot serve others. */
+static void retire_before(uint32_t index, struct image *image, const struct mt_thread_claim *newer)
+{
+	uint32_t i;
+
+	for (i = 0; i < image->thread_count; i++) {
+		struct thread *old = &image->threads[i];
+
+		if (old->claim.proc != newer->proc || old->claim.tcb != newer->tcb)
+			continue;
+		(void)read_stream(index, image, old); /* how many does not matter */
+		mt_consumer_thread_lost(&image->consumer, old->claim.slot, image->retired_lost);
+		mt_consumer_retire_thread(&image->consumer, &old->stream);
+		*old = image->threads[--image->thread_count];
+		return;
+	}
+}
+
 static size_t read_image(uint32_t index)
 {
 	struct image *image = images[index];
@@ -117,6 +138,7 @@ static size_t read_image(uint32_t index)
 
 	mt_consumer_scan_threads(&image->consumer);
 	while (mt_consumer_next_thread(&image->consumer, &thread)) {
+		retire_before(index, image, &thread);
 		image->threads =
 			grow(image->threads, image->thread_count + 1, sizeof(*image->threads));
 		image->threads[image->thread_count] = (struct thread){ .claim = thread };
@@ -172,6 +194,8 @@ static void welcome(int connection)
 	memset(image, 0, sizeof(*image));
 	if (mt_consumer_init(&image->consumer, &shm) != 0)
 		exit(125);
+	if (grows)
+		mt_consumer_set_limit(&image->consumer, shm.layout.chunk_count);
 	image->pid = hello.pid;
 	image->flags = hello.flags;
 	images[image_count++] = image;
@@ -262,6 +286,7 @@ static void print_image(uint32_t index)
 		snprintf(name, sizeof(name), "%u", proc->slot);
 		print_lost(index, name, proc_lost);
 	}
+	print_lost(index, "gone", image->retired_lost);
 	mt_consumer_image_lost(&image->consumer, lost);
 	print_lost(index, "-", lost);
 }
@@ -332,6 +357,7 @@ int main(int argc, char **argv)
 		case 'b':
 			shm_options.pool_bytes = strtoull(optarg, NULL, 10) << 10;
 			shm_options.max_bytes = shm_options.pool_bytes;
+			grows = false;
 			break;
 		case 'p':
 			shm_options.policy = MT_POLICY_DROP;

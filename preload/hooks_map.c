@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * mmap, munmap and mremap, as far as the program itself calls them: outside any hook, from outside
+ * the object that provides malloc, the C library and its loader. What an allocator maps for itself
+ * is no event.
+ */
+#include "preload/hooks.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "common/raw_syscall.h"
+#include "preload/attach.h"
+#include "preload/early.h"
+#include "preload/emit.h"
+#include "preload/real.h"
+
+/* False before we are relocated: then only raw calls are possible. */
+static bool is_up(void)
+{
+	return mt_likely(mt_early_is_relocated()) && mt_real_resolve();
+}
+
+/* Whether a call from `caller` is to be recorded. */
+static bool is_programs(const struct mt_thread *thread, const void *caller)
+{
+	if (mt_range_has(&mt_objects.heap, caller) || mt_range_has(&mt_objects.libc, caller) ||
+	    mt_range_has(&mt_objects.linker, caller))
+		return false;
+	if (thread->guard != MT_GUARD_NONE) {
+		if (thread->guard == MT_GUARD_WRITE && mt_image.mmap_events != 0)
+			mt_emit_interrupted(thread);
+		return false;
+	}
+	if (mt_load_relaxed(&mt_image.recording) == MT_RECORDING_NEW)
+		mt_attach();
+	return mt_image.mmap_events != 0;
+}
+
+static void record_after(struct mt_thread *thread, enum mt_rec_kind kind, const void *start,
+			 size_t len)
+{
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	mt_emit_after(thread, kind, start, len);
+	mt_guard_set(thread, MT_GUARD_NONE);
+}
+
+static void record_before(struct mt_thread *thread, enum mt_rec_kind kind, const void *start,
+			  size_t len)
+{
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	mt_emit_before(thread, kind, start, len);
+	mt_guard_set(thread, MT_GUARD_NONE);
+}
+
+static void *finish_map(const void *caller, void *start, size_t len)
+{
+	struct mt_thread *thread = &mt_thread;
+
+	if (start != MAP_FAILED && is_programs(thread, caller))
+		record_after(thread, MT_REC_MMAP, start, len);
+	return start;
+}
+
+static void *raw_map(void *start, size_t len, int protection, int flags, int fd, off_t offset)
+{
+	long result = mt_syscall6(SYS_mmap, (long)start, (long)len, protection, flags, fd, offset);
+
+	return result < 0 && result >= -4095 ? MAP_FAILED : (void *)result;
+}
+
+MT_HOOK void *MT_NAME(mmap)(void *start, size_t len, int protection, int flags, int fd,
+			    off_t offset)
+{
+	if (!is_up())
+		return raw_map(start, len, protection, flags, fd, offset);
+	return finish_map(__builtin_return_address(0),
+			  mt_real.mmap(start, len, protection, flags, fd, offset), len);
+}
+
+MT_HOOK void *MT_NAME(mmap64)(void *start, size_t len, int protection, int flags, int fd,
+			      off_t offset)
+{
+	if (!is_up())
+		return raw_map(start, len, protection, flags, fd, offset);
+	return finish_map(__builtin_return_address(0),
+			  mt_real.mmap64(start, len, protection, flags, fd, offset), len);
+}
+
+/*
+ * Recorded before the call, like a free. What fails must leave no event: what is sure to fail is
+ * left out, and what fails all the same (too many mappings) is taken back by a second record.
+ */
+MT_HOOK int MT_NAME(munmap)(void *start, size_t len)
+{
+	struct mt_thread *thread = &mt_thread;
+	bool recorded;
+	int result;
+
+	if (!is_up())
+		return mt_syscall2(SYS_munmap, (long)start, (long)len) == 0 ? 0 : -1;
+	recorded = len != 0 && ((uintptr_t)start & 4095) == 0 &&
+		   (uintptr_t)start <= UINTPTR_MAX - len &&
+		   is_programs(thread, __builtin_return_address(0));
+	if (recorded)
+		record_before(thread, MT_REC_MUNMAP, start, len);
+	result = mt_real.munmap(start, len);
+	if (recorded && result != 0)
+		record_after(thread, MT_REC_MMAP, start, len);
+	return result;
+}
+
+MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags, void *wanted)
+	MT_LABEL("mremap");
+
+/* A munmap and a mmap; both recorded after the call, since it fails often, and rightly. */
+MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags, void *wanted)
+{
+	struct mt_thread *thread = &mt_thread;
+	void *result;
+
+	if (!is_up()) {
+		long raw = mt_syscall5(SYS_mremap, (long)start, (long)old_len, (long)len, flags,
+				       (long)wanted);
+
+		return raw < 0 && raw >= -4095 ? MAP_FAILED : (void *)raw;
+	}
+	result = mt_real.mremap(start, old_len, len, flags, wanted);
+	if (result != MAP_FAILED && is_programs(thread, __builtin_return_address(0))) {
+		if (old_len != 0) /* 0 makes a second mapping of shared memory */
+			record_after(thread, MT_REC_MUNMAP, start, old_len);
+		record_after(thread, MT_REC_MMAP, result, len);
+	}
+	return result;
+}

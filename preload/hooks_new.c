@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * operator new and delete, in all forms.
+ *
+ * Most operators new call malloc, and our malloc hook has then recorded the block. Those of an
+ * allocator (jemalloc, mimalloc, tcmalloc) take it from within: such a new is "direct" and recorded
+ * here. Which one it is shows at its first call, by whether the thread's newest record is of the
+ * block that came back. Nothing is held across the call, since bad_alloc may unwind through it.
+ *
+ * A delete must be recorded before its call, when it does not show yet. One that comes from the
+ * object that malloc comes from is recorded here, under the guard (it does not throw), so that a
+ * free below it adds nothing. Any other passes through to free, unless an operator new of its own
+ * object was found to be direct.
+ */
+#include "preload/hooks.h"
+
+#include <stdlib.h>
+
+#include "preload/early.h"
+#include "preload/emit.h"
+#include "preload/real.h"
+
+enum mode {
+	MODE_UNKNOWN = 0,
+	MODE_THROUGH,	/* malloc or free below records */
+	MODE_DIRECT,	/* we record */
+	MODE_DIRECT_ALL /* we record, and the guard hides what happens below */
+};
+
+#define OPERATORS_FIRST MT_REAL_INDEX(new_one)
+#define NEW_END		(MT_REAL_INDEX(new_array_aligned_nothrow) + 1)
+#define OPERATORS_END	(MT_REAL_INDEX(delete_array_sized_aligned) + 1)
+
+static uint8_t modes[OPERATORS_END]; /* enum mode; relaxed: every thread finds the same */
+
+/* What the thread had recorded before the call. */
+struct mark {
+	const struct mt_rec *next;
+	bool ready;
+};
+
+static struct mark mark_before(struct mt_thread *thread, size_t index)
+{
+	struct mark mark = { NULL, false };
+
+	if (mt_load_relaxed(&modes[index]) != MODE_UNKNOWN || thread->guard != MT_GUARD_NONE)
+		return mark;
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	mark.ready = mt_emit_prepare(thread);
+	mark.next = thread->writer.next;
+	mt_guard_set(thread, MT_GUARD_NONE);
+	return mark;
+}
+
+/* True when the thread's newest record is of an allocation of `block`, made since the mark. */
+static bool was_recorded(const struct mt_thread *thread, const struct mark *mark, const void *block)
+{
+	const struct mt_writer *writer = &thread->writer;
+	const struct mt_rec *newest = writer->next - 1;
+
+	if (writer->chunk == NULL || writer->next == mark->next ||
+	    writer->next == writer->chunk->records)
+		return false;
+	return newest->addr == (uintptr_t)block;
+}
+
+static void learn(size_t index, enum mode mode)
+{
+	size_t i;
+
+	mt_store_relaxed(&modes[index], (uint8_t)mode);
+	if (mode != MODE_DIRECT || mt_real_same_owner(index, MT_REAL_INDEX(malloc)))
+		return;
+	for (i = NEW_END; i < OPERATORS_END; i++) {
+		if (mt_real_same_owner(index, i))
+			mt_store_relaxed(&modes[i], MODE_DIRECT);
+	}
+}
+
+static enum mode new_mode(const struct mt_thread *thread, size_t index, const struct mark *mark,
+			  const void *block)
+{
+	enum mode mode = (enum mode)mt_load_relaxed(&modes[index]);
+
+	if (mode != MODE_UNKNOWN)
+		return mode;
+	if (!mark->ready) /* nothing is recorded: only who counts the loss is open */
+		return mt_real_same_owner(index, MT_REAL_INDEX(malloc)) ? MODE_DIRECT : mode;
+	if (was_recorded(thread, mark, block))
+		mode = MODE_THROUGH;
+	else if (thread->writer.next != thread->writer.end || thread->writer.next == mark->next)
+		mode = MODE_DIRECT;
+	else
+		return MODE_UNKNOWN; /* the record of the malloc below may have been lost */
+	learn(index, mode);
+	return mode;
+}
+
+static void *finish_new(size_t index, const struct mark *mark, enum mt_rec_kind kind, void *block,
+			size_t size)
+{
+	struct mt_thread *thread = &mt_thread;
+
+	if (block == NULL || thread->guard != MT_GUARD_NONE)
+		return block;
+	if (new_mode(thread, index, mark, block) == MODE_DIRECT) {
+		mt_guard_set(thread, MT_GUARD_WRITE);
+		mt_emit_after(thread, kind, block, size);
+		mt_guard_set(thread, MT_GUARD_NONE);
+	}
+	return block;
+}
+
+static enum mode delete_mode(size_t index)
+{
+	enum mode mode = (enum mode)mt_load_relaxed(&modes[index]);
+
+	if (mt_likely(mode != MODE_UNKNOWN))
+		return mode;
+	mode = mt_real_same_owner(index, MT_REAL_INDEX(malloc)) ? MODE_DIRECT_ALL : MODE_THROUGH;
+	mt_store_relaxed(&modes[index], (uint8_t)mode);
+	return mode;
+}
+
+/* Records a delete that is direct. Returns the thread when the guard is set and to be cleared. */
+static struct mt_thread *begin_delete(size_t index, const void *block)
+{
+	struct mt_thread *thread = &mt_thread;
+	enum mode mode;
+
+	if (block == NULL || thread->guard != MT_GUARD_NONE)
+		return NULL;
+	mode = delete_mode(index);
+	if (mode == MODE_THROUGH)
+		return NULL;
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	mt_emit_before(thread, MT_REC_FREE, block, 0);
+	mt_guard_set(thread, mode == MODE_DIRECT_ALL ? MT_GUARD_CALL : MT_GUARD_NONE);
+	return mode == MODE_DIRECT_ALL ? thread : NULL;
+}
+
+static void end_delete(struct mt_thread *thread)
+{
+	if (thread != NULL)
+		mt_guard_set(thread, MT_GUARD_NONE);
+}
+
+/* The function behind `index`; looked up anew as long as its library may go away. */
+static void *operator_at(size_t index, void *known)
+{
+	if (mt_likely(known != NULL))
+		return known;
+	(void)mt_real_resolve(); /* false only inside the look-up itself, which calls no operator */
+	known = ((void **)&mt_real)[index];
+	if (known == NULL)
+		known = mt_real_find_late(index);
+	if (known == NULL)
+		abort(); /* somebody calls what nobody defines: ld.so would have refused */
+	return known;
+}
+
+#define NEW(member, symbol, kind, parameters, values)                                   \
+	MT_HOOK void *mt_hook_##member parameters MT_LABEL(symbol);                     \
+	MT_HOOK void *mt_hook_##member parameters                                       \
+	{                                                                               \
+		const size_t index = MT_REAL_INDEX(member);                             \
+		void *(*real)parameters;                                                \
+		struct mark mark;                                                       \
+                                                                                        \
+		if (mt_unlikely(!mt_early_is_relocated()))                              \
+			return mt_early_alloc(size, 64);                                \
+		real = (void *(*)parameters)operator_at(index, (void *)mt_real.member); \
+		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH))          \
+			return real values;                                             \
+		mark = mark_before(&mt_thread, index);                                  \
+		return finish_new(index, &mark, kind, real values, size);               \
+	}
+
+#define DELETE(member, symbol, parameters, values)                                     \
+	MT_HOOK void mt_hook_##member parameters MT_LABEL(symbol);                     \
+	MT_HOOK void mt_hook_##member parameters                                       \
+	{                                                                              \
+		const size_t index = MT_REAL_INDEX(member);                            \
+		void(*real) parameters;                                                \
+		struct mt_thread *thread;                                              \
+                                                                                       \
+		if (mt_unlikely(!mt_early_is_relocated())) {                           \
+			mt_early_free(block);                                          \
+			return;                                                        \
+		}                                                                      \
+		real = (void(*) parameters)operator_at(index, (void *)mt_real.member); \
+		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH)) {       \
+			real values;                                                   \
+			return;                                                        \
+		}                                                                      \
+		thread = begin_delete(index, block);                                   \
+		real values;                                                           \
+		end_delete(thread);                                                    \
+	}
+
+NEW(new_one, "_Znwm", MT_REC_MALLOC, (size_t size), (size))
+NEW(new_array, "_Znam", MT_REC_MALLOC, (size_t size), (size))
+NEW(new_one_nothrow, "_ZnwmRKSt9nothrow_t", MT_REC_MALLOC, (size_t size, const void *tag),
+    (size, tag))
+NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", MT_REC_MALLOC, (size_t size, const void *tag),
+    (size, tag))
+NEW(new_one_aligned, "_ZnwmSt11align_val_t", MT_REC_ALIGNED_ALLOC, (size_t size, size_t align),
+    (size, align))
+NEW(new_array_aligned, "_ZnamSt11align_val_t", MT_REC_ALIGNED_ALLOC, (size_t size, size_t align),
+    (size, align))
+NEW(new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", MT_REC_ALIGNED_ALLOC,
+    (size_t size, size_t align, const void *tag), (size, align, tag))
+NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", MT_REC_ALIGNED_ALLOC,
+    (size_t size, size_t align, const void *tag), (size, align, tag))
+
+DELETE(delete_one, "_ZdlPv", (void *block), (block))
+DELETE(delete_array, "_ZdaPv", (void *block), (block))
+DELETE(delete_one_nothrow, "_ZdlPvRKSt9nothrow_t", (void *block, const void *tag), (block, tag))
+DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t", (void *block, const void *tag), (block, tag))
+DELETE(delete_one_sized, "_ZdlPvm", (void *block, size_t size), (block, size))
+DELETE(delete_array_sized, "_ZdaPvm", (void *block, size_t size), (block, size))
+DELETE(delete_one_aligned, "_ZdlPvSt11align_val_t", (void *block, size_t align), (block, align))
+DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t", (void *block, size_t align), (block, align))
+DELETE(delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+       (void *block, size_t align, const void *tag), (block, align, tag))
+DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+       (void *block, size_t align, const void *tag), (block, align, tag))
+DELETE(delete_one_sized_aligned, "_ZdlPvmSt11align_val_t", (void *block, size_t size, size_t align),
+       (block, size, align))
+DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
+       (void *block, size_t size, size_t align), (block, size, align))
