@@ -16,7 +16,7 @@
 struct mt_kernel {
 	struct mt_kernel_options options; /* its strings are not used after open */
 	struct mt_kernel_report report;
-	bool forced_process, forced_exec_maps, forced_later_maps;
+	bool forced; /* a source is, so there is no way around it */
 	struct mt_kbpf *bpf;
 	struct mt_kperf *perf;
 	struct mt_kmerge merge;
@@ -52,7 +52,7 @@ static int bpf_try(struct mt_kernel *kernel, enum mt_kbpf_tier tier, bool vma_it
 	kernel->report.process = mt_kbpf_tier_name(tier);
 	if (vma_iter)
 		kernel->report.exec_maps = "vma_iter";
-	if (fentry)
+	if (mt_kbpf_has_fentry(kernel->bpf))
 		kernel->report.later_maps = "fentry";
 	return 0;
 }
@@ -61,7 +61,7 @@ static int bpf_try(struct mt_kernel *kernel, enum mt_kbpf_tier tier, bool vma_it
 static int bpf_open(struct mt_kernel *kernel)
 {
 	const struct mt_kernel_options *options = &kernel->options;
-	const bool fentry = is(options->force_later_maps, "fentry");
+	const bool fentry = allowed(options->force_later_maps, "fentry");
 	int err = -ENOTSUP, tier;
 
 	for (tier = MT_KBPF_TP_BTF; tier < MT_KBPF_TIERS; tier++) {
@@ -122,8 +122,8 @@ static void perf_give_up(struct mt_kernel *kernel)
 static const char *perf_why(int err)
 {
 	if (err == -EACCES || err == -EPERM)
-		return "perf events need CAP_PERFMON or kernel.perf_event_paranoid at most 2";
-	return err ? strerror(-err) : "";
+		return "needs CAP_PERFMON, or kernel.perf_event_paranoid at most 2 and no filter";
+	return err ? strerror(-err) : "not tried";
 }
 
 /* One line on what is missing and how to get it. */
@@ -149,22 +149,19 @@ static void missing_write(struct mt_kernel *kernel, int perf_err)
 			 perf_why(perf_err));
 }
 
-/* A forced source that is not there, and FULL without all of it, are errors. */
-static int demands_check(const struct mt_kernel *kernel)
+/* A forced source that is not there, and FULL without all of it: its name, else NULL. */
+static const char *demand_unmet(const struct mt_kernel_options *options,
+				const struct mt_kernel_report *report)
 {
-	const struct mt_kernel_options *options = &kernel->options;
-	const struct mt_kernel_report *report = &kernel->report;
-
-	if (kernel->forced_process && !is(options->force_process, report->process))
-		return -ENOTSUP;
-	if (kernel->forced_exec_maps && !is(options->force_exec_maps, report->exec_maps))
-		return -ENOTSUP;
-	if (kernel->forced_later_maps && !is(options->force_later_maps, report->later_maps))
-		return -ENOTSUP;
-	if (options->level == MT_KERNEL_FULL &&
-	    (!kernel->bpf || !is(report->exec_maps, "vma_iter")))
-		return -ENOTSUP;
-	return 0;
+	if (options->force_process && !is(options->force_process, report->process))
+		return options->force_process;
+	if (options->force_exec_maps && !is(options->force_exec_maps, report->exec_maps))
+		return options->force_exec_maps;
+	if (options->force_later_maps && !is(options->force_later_maps, report->later_maps))
+		return options->force_later_maps;
+	if (options->level == MT_KERNEL_FULL && !is(report->exec_maps, "vma_iter"))
+		return "vma_iter";
+	return NULL;
 }
 
 static void sources_open(struct mt_kernel *kernel)
@@ -190,27 +187,28 @@ int mt_kernel_open(const struct mt_kernel_options *options, struct mt_kernel **r
 		   struct mt_kernel_report *ret_report)
 {
 	struct mt_kernel *kernel = calloc(1, sizeof(*kernel));
-	int err;
+	const char *unmet;
+	int err = 0;
 
 	if (!kernel)
 		return -ENOMEM;
 	kernel->options = *options;
 	kernel->report = (struct mt_kernel_report){ "none", "none", "none", "" };
-	kernel->forced_process = options->force_process != NULL;
-	kernel->forced_exec_maps = options->force_exec_maps != NULL;
-	kernel->forced_later_maps = options->force_later_maps != NULL;
+	kernel->forced =
+		options->force_process || options->force_exec_maps || options->force_later_maps;
 	kernel->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (kernel->epoll_fd < 0) {
 		err = -errno;
 		goto out;
 	}
 	sources_open(kernel);
-	err = demands_check(kernel);
+	unmet = demand_unmet(options, &kernel->report);
 	*ret_report = kernel->report;
-	if (err) {
+	if (unmet) {
+		err = -ENOTSUP;
 		snprintf(ret_report->missing, sizeof(ret_report->missing),
-			 "a demanded kernel source cannot be had: %s",
-			 kernel->bpf_why[0] ? kernel->bpf_why : "perf or its combination");
+			 "the demanded kernel source %.32s cannot be had: %s", unmet,
+			 kernel->bpf_why[0] ? kernel->bpf_why : "this kernel does not have it");
 		goto out;
 	}
 	if (kernel->bpf) {
@@ -247,8 +245,7 @@ int mt_kernel_follow(struct mt_kernel *kernel, pid_t pid, struct mt_kernel_repor
 		if (err) {
 			perf_give_up(kernel);
 			missing_write(kernel, err);
-			if (kernel->forced_process || kernel->forced_exec_maps ||
-			    kernel->forced_later_maps)
+			if (kernel->forced)
 				goto out;
 		}
 	}

@@ -17,16 +17,18 @@ enum mt_kbpf_tier { MT_KBPF_TP_BTF, MT_KBPF_RAW_TP, MT_KBPF_TRACEPOINT, MT_KBPF_
 struct mt_kbpf_options {
 	enum mt_kbpf_tier tier;
 	bool vma_iter;	   /* needs TP_BTF */
-	bool fentry;	   /* later mappings */
+	bool fentry;	   /* later mappings, where it loads; see mt_kbpf_has_fentry() */
 	size_t ring_bytes; /* 0: default */
 	const char *preload_name;
 };
 
 const char *mt_kbpf_tier_name(enum mt_kbpf_tier tier);
 
-/* Loads and attaches exactly what is asked for. On failure `why` (of why_size bytes) says why. */
+/* Loads and attaches what is asked for. On failure `why` (of why_size bytes) says why. */
 int mt_kbpf_open(const struct mt_kbpf_options *options, struct mt_kbpf **ret_bpf, char *why,
 		 size_t why_size);
+
+bool mt_kbpf_has_fentry(const struct mt_kbpf *bpf);
 
 /* NULL is accepted. */
 void mt_kbpf_close(struct mt_kbpf *bpf);

@@ -21,6 +21,12 @@ int mt_kbpf_open(const struct mt_kbpf_options *options, struct mt_kbpf **ret_bpf
 	return -ENOTSUP;
 }
 
+bool mt_kbpf_has_fentry(const struct mt_kbpf *bpf)
+{
+	(void)bpf;
+	return false;
+}
+
 void mt_kbpf_close(struct mt_kbpf *bpf)
 {
 	(void)bpf;

@@ -20,16 +20,20 @@ libmtkernel_la_SOURCES = \
 	sidecar/kernel_queue.c \
 	sidecar/kernel_queue.h
 if HAVE_BPF
-libmtkernel_la_SOURCES += sidecar/kernel_bpf.c sidecar/kernel_btf.c sidecar/kernel_btf.h
+libmtkernel_la_SOURCES += \
+	sidecar/kernel_bpf.c \
+	sidecar/kernel_btf.c \
+	sidecar/kernel_btf.h \
+	sidecar/kernel_load.c \
+	sidecar/kernel_load.h
 AM_CPPFLAGS += $(LIBBPF_CFLAGS)
 libmtkernel_la_LIBADD = $(LIBBPF_LIBS)
 # By name: BUILT_SOURCES would serve only all, check and install. (This needs the object to be made
 # by the suffix rule, so the library has no flags of its own.)
-sidecar/kernel_bpf.lo: bpf/process.skel.h
+sidecar/kernel_bpf.lo sidecar/kernel_load.lo: bpf/process.skel.h
 else
 libmtkernel_la_SOURCES += sidecar/kernel_nobpf.c
 endif
-EXTRA_DIST += sidecar/kernel_bpf.c sidecar/kernel_nobpf.c
 # The program. Its parts are a library of their own, for the unit tests.
 noinst_LTLIBRARIES += libmtsidecar.la
 libmtsidecar_la_SOURCES = \
@@ -63,11 +67,6 @@ memtrack-preload: preload/memtrack-preload.in Makefile
 	$(AM_V_GEN)$(SED) -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
 		-e 's|@pkglibdir[@]|$(pkglibdir)|g' $(top_srcdir)/preload/memtrack-preload.in > $@.tmp && \
 		chmod +x $@.tmp && mv $@.tmp $@
-EXTRA_DIST += \
-	sidecar/kernel_bpf.c \
-	sidecar/kernel_btf.c \
-	sidecar/kernel_btf.h \
-	sidecar/kernel_nobpf.c
 dist_man_MANS += man/memtrack-preload.1
 EXTRA_DIST += docs/options.md
 # The order engine.

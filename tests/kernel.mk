@@ -20,3 +20,5 @@ tests_e2e_kernel_static_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS)
 tests_e2e_kernel_static_LDFLAGS = -all-static
 dist_check_SCRIPTS += tests/e2e/kernel_events.sh
 TESTS += tests/e2e/kernel_events.sh
+dist_check_SCRIPTS += tests/e2e/kernel_privileges.sh
+TESTS += tests/e2e/kernel_privileges.sh

@@ -9,11 +9,15 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +27,7 @@ enum { EXIT_NO_SOURCE = 77 };
 struct trace {
 	struct mt_kernel_options options;
 	uid_t drop_uid;	   /* 0: keep */
+	bool deny;	   /* no bpf(2) and no perf_event_open(2) */
 	bool times;	   /* print what open, follow and close cost */
 	bool drain_at_end; /* nothing is drained before the command has ended */
 	long live;	   /* processes that have started and not ended */
@@ -190,6 +195,22 @@ static void follow(struct trace *trace, struct mt_kernel *kernel, pid_t pid)
 	fprintf(trace->out, "{\"type\":\"End\",\"status\":%d}\n", status);
 }
 
+/* Denies bpf(2) and perf_event_open(2), as the filters of containers do. */
+static int deny(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static int options_read(struct trace *trace, int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -204,6 +225,7 @@ static int options_read(struct trace *trace, int argc, char **argv)
 		{ "drain-at-end", no_argument, NULL, 'd' },
 		{ "times", no_argument, NULL, 't' },
 		{ "perf-own-only", no_argument, NULL, 'i' },
+		{ "deny", no_argument, NULL, 'D' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -240,6 +262,9 @@ static int options_read(struct trace *trace, int argc, char **argv)
 		case 'd':
 			trace->drain_at_end = true;
 			break;
+		case 'D':
+			trace->deny = true;
+			break;
 		case 'i':
 			trace->options.perf_own_only = true;
 			break;
@@ -269,6 +294,10 @@ int main(int argc, char **argv)
 	pid = command_start(argv + optind, &go);
 	if (pid < 0)
 		return 1;
+	if (trace.deny && deny()) {
+		perror("seccomp");
+		return 1;
+	}
 	start = now_ms();
 	err = mt_kernel_open(&trace.options, &kernel, &report);
 	opened = now_ms();
