@@ -56,12 +56,13 @@ libmtsidecar_la_SOURCES = \
 	sidecar/session.c sidecar/session.h \
 	sidecar/watch.c sidecar/watch.h
 libmtsidecar_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
-EXTRA_PROGRAMS += memtrack-sidecar
+pkglibexec_PROGRAMS += memtrack-sidecar
 memtrack_sidecar_SOURCES = sidecar/main.c
 memtrack_sidecar_LDADD = libmtsidecar.la libmtorder.la libmtkernel.la libmtencoder.la libmtcommon.la
 
 EXTRA_DIST += preload/memtrack-preload.in
 # The launcher: only the places of the installed parts are filled in.
+bin_SCRIPTS += memtrack-preload
 CLEANFILES += memtrack-preload
 memtrack-preload: preload/memtrack-preload.in Makefile
 	$(AM_V_GEN)$(SED) -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
