@@ -14,10 +14,12 @@
 #include "common/raw_syscall.h"
 #include "preload/early.h"
 #include "preload/emit.h"
+#include "preload/follow.h"
 #include "preload/real.h"
 #include "preload/sandbox.h"
 #include "preload/session.h"
 #include "preload/settings.h"
+#include "preload/start.h"
 #include "preload/thread.h"
 
 enum { ATTACH_NOT_YET, ATTACH_RUNS, ATTACH_DONE };
@@ -27,6 +29,7 @@ enum { ATTACH_NOT_YET, ATTACH_RUNS, ATTACH_DONE };
 #define WAIT_NS 1000000
 
 static struct mt_session session;
+static bool started_session; /* it is not yet in the environment */
 
 /* How much address space the segment may take: a quarter of what the limit leaves. */
 static uint64_t max_map_bytes(void)
@@ -149,22 +152,12 @@ static int say_hello(uint64_t time_ns, uint32_t flags)
 	return fd < 0 ? fd : map_segment(fd, total_bytes);
 }
 
-/* Returns 0 when the image records, else why not. */
-static int attach(struct mt_thread *thread)
+/* Sets up what recording needs, once the segment is mapped. */
+static int begin_recording(struct mt_thread *thread)
 {
-	uint64_t time_ns = mt_stamp_clock_ns();
-	char **environment = mt_settings_environment();
-	const char *value = mt_settings_get(environment, MT_ENV_SESSION);
 	uint32_t recording = MT_RECORDING_ON;
-	int error;
+	int error = choose_stamp(&recording);
 
-	if (getauxval(AT_SECURE) != 0)
-		return -EPERM;
-	if (value == NULL || !mt_session_parse(value, &session))
-		return -ENOENT;
-	error = say_hello(time_ns, 0);
-	if (error == 0)
-		error = choose_stamp(&recording);
 	if (error == 0)
 		error = make_page_wiped();
 	if (error != 0)
@@ -172,13 +165,64 @@ static int attach(struct mt_thread *thread)
 	mt_thread_find_tid();
 	mt_sandbox_note_time();
 	mt_image.mmap_events = (mt_image.producer.header->flags & MT_SHM_MMAP_EVENTS) != 0;
-	mt_image.follow = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
 	if (recording == MT_RECORDING_ON)
 		(void)mt_thread_adopt(thread); /* without a slot each record is counted as lost */
 	mt_store_release(&mt_image.recording, recording);
 	if (recording == MT_RECORDING_ON)
 		mt_early_each_live(record_early, thread);
 	return 0;
+}
+
+/* Finds the session, or, in the root image of manual use, starts one. */
+static int find_session(char *const *environment, uint32_t *ret_flags)
+{
+	const char *value = mt_settings_get(environment, MT_ENV_SESSION);
+	char started[MT_SESSION_VALUE_BYTES];
+	int error;
+
+	*ret_flags = 0;
+	if (value == NULL) {
+		if (!mt_follow_names_us(environment))
+			return -ENOENT;
+		error = mt_start_sidecar(environment, started, sizeof(started));
+		if (error != 0)
+			return error;
+		value = started;
+		*ret_flags = MT_HELLO_ROOT;
+	}
+	return mt_session_parse(value, &session) ? 0 : -EPROTO;
+}
+
+/* Returns 0 when the image records, else why not. */
+static int attach(struct mt_thread *thread)
+{
+	uint64_t time_ns = mt_stamp_clock_ns();
+	char **environment = mt_settings_environment();
+	uint32_t flags;
+	int error;
+
+	if (getauxval(AT_SECURE) != 0)
+		return -EPERM;
+	mt_follow_set_path(mt_objects.self_path);
+	error = find_session(environment, &flags);
+	if (error != 0)
+		return error;
+	mt_follow.session = session.entry;
+	error = say_hello(time_ns, flags);
+	if (error == 0) {
+		mt_follow.on = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
+		error = begin_recording(thread);
+	} else {
+		/* Untracked ourselves, we still lead others to a session that goes on. */
+		const char *follow = mt_settings_get(environment, "MEMTRACK_FOLLOW");
+
+		mt_follow.on = error != -ENOTCONN && error != -ECONNREFUSED &&
+			       (follow == NULL || strcmp(follow, "0") != 0);
+	}
+	if (error != 0 && flags != 0)
+		mt_start_complain("the sidecar did not take this process");
+	started_session = error == 0 && flags != 0;
+	return error;
 }
 
 static void wait_for_other(void)
@@ -219,4 +263,7 @@ void mt_attach(void)
 __attribute__((constructor)) static void meet_at_start(void)
 {
 	mt_attach();
+	/* Not sooner: a hook may have come before libc set its environment up. */
+	if (started_session)
+		mt_settings_add(session.entry);
 }

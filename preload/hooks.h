@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define MT_HOOK __attribute__((visibility("default")))
 #ifdef MT_HARNESS
 #define MT_NAME(name) mt_hook_##name
 #define MT_LABEL(symbol)
@@ -19,7 +20,6 @@
 #define MT_NAME(name)	 name
 #define MT_LABEL(symbol) __asm__(symbol) /* for names that C has no way or another type for */
 #endif
-#define MT_HOOK __attribute__((visibility("default")))
 
 MT_HOOK void *MT_NAME(malloc)(size_t size);
 MT_HOOK void MT_NAME(free)(void *block);
@@ -41,5 +41,15 @@ MT_HOOK void *MT_NAME(mmap64)(void *start, size_t len, int protection, int flags
 MT_HOOK int MT_NAME(munmap)(void *start, size_t len);
 MT_HOOK pid_t MT_NAME(fork)(void);
 MT_HOOK pid_t MT_NAME(_Fork)(void);
+MT_HOOK int MT_NAME(execve)(const char *path, char *const arguments[], char *const environment[]);
+MT_HOOK int MT_NAME(execv)(const char *path, char *const arguments[]);
+MT_HOOK int MT_NAME(execvpe)(const char *name, char *const arguments[], char *const environment[]);
+MT_HOOK int MT_NAME(execvp)(const char *name, char *const arguments[]);
+MT_HOOK int MT_NAME(fexecve)(int fd, char *const arguments[], char *const environment[]);
+MT_HOOK int MT_NAME(execveat)(int fd, const char *path, char *const arguments[],
+			      char *const environment[], int flags);
+MT_HOOK int MT_NAME(execl)(const char *path, const char *first, ...);
+MT_HOOK int MT_NAME(execlp)(const char *path, const char *first, ...);
+MT_HOOK int MT_NAME(execle)(const char *path, const char *first, ...);
 
 #endif

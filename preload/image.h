@@ -41,7 +41,6 @@ struct mt_image {
 	uint32_t attaching;   /* 0 nobody has, 1 somebody is, 2 done; atomic */
 	uint32_t stamp_mode;  /* enum mt_stamp_mode */
 	uint32_t mmap_events; /* 0 or 1 */
-	uint32_t follow;      /* 0 or 1: put us back into environments */
 	uint32_t proc;	      /* our process slot + 1 */
 	uint32_t proc_generation;
 	int32_t tid_offset;  /* of the tid behind pthread_self(); 0: not known */

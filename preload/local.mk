@@ -18,9 +18,14 @@ MT_SHIM_SOURCES = \
 	preload/elf_lookup.h \
 	preload/emit.c \
 	preload/emit.h \
+	preload/exec_target.c \
+	preload/exec_target.h \
+	preload/follow.c \
+	preload/follow.h \
 	preload/guard.h \
 	preload/hook_names.h \
 	preload/hooks.h \
+	preload/hooks_exec.c \
 	preload/hooks_fork.c \
 	preload/hooks_heap.c \
 	preload/hooks_jump.c \
@@ -36,6 +41,8 @@ MT_SHIM_SOURCES = \
 	preload/settings.c \
 	preload/settings.h \
 	preload/stamp.h \
+	preload/start.c \
+	preload/start.h \
 	preload/thread.c \
 	preload/thread.h
 
@@ -44,7 +51,8 @@ MT_SHIM_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -O2 -pthread -fPIC -fvisibility=hi
 	-fno-builtin-free -fasynchronous-unwind-tables -fno-stack-protector -U_FORTIFY_SOURCE
 
 preload_libmemtrack_preload_la_SOURCES = $(MT_SHIM_SOURCES)
-preload_libmemtrack_preload_la_CFLAGS = $(MT_SHIM_CFLAGS)
+preload_libmemtrack_preload_la_CFLAGS = $(MT_SHIM_CFLAGS) \
+	-DMT_SIDECAR_PATH='"$(pkglibexecdir)/memtrack-sidecar"'
 preload_libmemtrack_preload_la_LDFLAGS = -module -avoid-version -shared \
 	-Wl,--version-script=$(top_srcdir)/preload/preload.map -Wl,-z,now -Wl,-z,defs \
 	-Wl,--as-needed

@@ -3,7 +3,10 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include "common/raw_syscall.h"
 
 /* In ld.so: the stack as the kernel made it, from argc on. Absent on other C libraries. */
 extern void *__libc_stack_end __attribute__((weak));
@@ -29,4 +32,24 @@ const char *mt_settings_get(char *const *environment, const char *name)
 			return *environment + len + 1;
 	}
 	return NULL;
+}
+
+void mt_settings_add(char *entry)
+{
+	size_t count = 0;
+	char **larger;
+	long map;
+
+	while (environ != NULL && environ[count] != NULL)
+		count++;
+	/* Kept for good: the program may hold on to it. */
+	map = mt_syscall6(SYS_mmap, 0, (long)((count + 2) * sizeof(*larger)),
+			  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map < 0 && map >= -4095)
+		return;
+	larger = (char **)map;
+	if (count != 0)
+		memcpy(larger, environ, count * sizeof(*larger));
+	larger[count] = entry;
+	environ = larger;
 }

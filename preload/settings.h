@@ -11,4 +11,7 @@ char **mt_settings_environment(void);
 /* The value of `name` in `environment`, or NULL. */
 const char *mt_settings_get(char *const *environment, const char *name);
 
+/* Adds an entry to `environ`, in memory of our own. Without memory it is left out. */
+void mt_settings_add(char *entry);
+
 #endif
