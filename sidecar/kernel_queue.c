@@ -102,7 +102,9 @@ void mt_kqueue_drop(struct mt_kqueue *queue, size_t count)
 	for (i = 0; i < left; i++) {
 		struct mt_krecord *record = &queue->records[i];
 
-		memcpy(bytes + bytes_len, queue->bytes + record->path_at, record->event.path_len);
+		if (record->event.path_len)
+			memcpy(bytes + bytes_len, queue->bytes + record->path_at,
+			       record->event.path_len);
 		record->path_at = bytes_len;
 		bytes_len += record->event.path_len;
 	}
