@@ -74,12 +74,12 @@ static void replace_tail(char path[PATH_MAX], int parts, const char *tail)
 		memcpy(end, tail, strlen(tail) + 1);
 }
 
-/* Built: preload/.libs/LIBRARY and sidecar/memtrack-sidecar. */
+/* In a build tree preload/.libs/LIBRARY and memtrack-sidecar, else lib/memtrack/LIBRARY. */
 static void find_beside(char path[PATH_MAX])
 {
 	memcpy(path, mt_follow.path, strlen(mt_follow.path) + 1);
 	if (strstr(path, "/preload/.libs/") != NULL)
-		replace_tail(path, 3, "/sidecar/" SIDECAR);
+		replace_tail(path, 3, "/" SIDECAR);
 	else
 		replace_tail(path, 3, "/libexec/memtrack/" SIDECAR);
 }
