@@ -44,14 +44,16 @@ static _Noreturn void child_main(int gate, char **argv, char **env,
 	ssize_t n;
 	char go;
 
+	/* What can be done before the gate opens costs no time. Signals stay blocked until the exec. */
+	report.error = -mt_identity_take(identity);
+	mt_inherited_restore(inherited);
 	do {
 		n = read(gate, &go, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(MT_EXIT_FAILURE);
-	report.error = -mt_identity_take(identity);
 	if (!report.error) {
-		mt_inherited_restore(inherited);
+		mt_inherited_unblock(inherited);
 		execvpe(argv[0], argv, env);
 		report.error = errno;
 	}

@@ -91,5 +91,9 @@ void mt_inherited_restore(const struct mt_inherited *inherited)
 		action.sa_handler = inherited->ignored[sig] ? SIG_IGN : SIG_DFL;
 		sigaction(sig, &action, NULL);
 	}
+}
+
+void mt_inherited_unblock(const struct mt_inherited *inherited)
+{
 	sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }

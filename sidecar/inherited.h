@@ -29,7 +29,10 @@ void mt_inherited_save(struct mt_inherited *ret_inherited);
 /* Sets what the sidecar needs: signals blocked, SIGPIPE and SIGXFSZ ignored, limits raised. */
 void mt_inherited_change(const struct mt_inherited *inherited);
 
-/* In the child, right before its exec. Async-signal-safe. */
+/* In the child: all but the signal mask. Async-signal-safe. */
 void mt_inherited_restore(const struct mt_inherited *inherited);
+
+/* In the child, right before its exec: the signal mask. */
+void mt_inherited_unblock(const struct mt_inherited *inherited);
 
 #endif

@@ -49,6 +49,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/recorder.c sidecar/recorder.h \
 	sidecar/options.c sidecar/options.h \
 	sidecar/output.c sidecar/output.h \
+	sidecar/release.c sidecar/release.h \
 	sidecar/report.c sidecar/report.h \
 	sidecar/run.c sidecar/run.h \
 	sidecar/runmeta.c sidecar/runmeta.h \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "sidecar/release.h"
 #include "sidecar/runmeta.h"
 #include "sidecar/say.h"
 
@@ -367,8 +368,9 @@ void mt_run_close(struct mt_run *run, bool discard)
 	mt_recorder_free(run->recorder);
 	mt_encoder_free(run->encoder);
 	mt_coverage_free(run->coverage);
-	mt_kernel_close(run->kernel);
 	mt_session_close(&run->session);
 	if (discard)
 		mt_output_discard(&run->output);
+	/* The kernel's sources are left to the end of the process: taking them down takes time. */
+	mt_release_later();
 }

@@ -73,7 +73,7 @@ int mt_run_start(struct mt_run *run);
 /* After the loop: the rest of the file, and the results. */
 void mt_run_finish(struct mt_run *run);
 
-/* Lets go of everything. The file is removed again with `discard`. */
+/* Lets go of everything; the process ends after it. The file is removed again with `discard`. */
 void mt_run_close(struct mt_run *run, bool discard);
 
 #endif
