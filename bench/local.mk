@@ -17,3 +17,4 @@ bench_decode_LDADD = $(bench_codec_LIBS)
 .PHONY: bench
 bench: $(bench_all)
 	@for program in $(bench_all); do ./$$program || exit 1; done
+include bench/merge.mk

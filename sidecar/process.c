@@ -353,7 +353,7 @@ void mt_processes_check(struct mt_order *order)
 	char path[32];
 
 	if ((order->options.kernel_events && !order->kernel_lossy) ||
-	    order->now_ns - order->checked_ns < CHECK_NS)
+	    order->now_ns < order->checked_ns + CHECK_NS)
 		return;
 	order->checked_ns = order->now_ns;
 	for (unsigned i = 0; i < MT_PROCESS_BUCKETS; i++) {

@@ -139,7 +139,7 @@ static inline void mt_repair_apply(struct mt_repair *repair, struct mt_origin *o
 	}
 	event = mt_sink_add(repair->sink, rec->stamp);
 	event->addr = rec->addr;
-	event->size = rec->size_kind >> 8;
+	event->size = kind == MT_REC_FREE ? 0 : rec->size_kind >> 8;
 	event->aux = 0;
 	event->stack_hash = 0;
 	event->pid = origin->pid;

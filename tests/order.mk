@@ -9,3 +9,8 @@ tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/order_support
 tests_unit_test_order_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
 tests_unit_test_order_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
 endif
+check_PROGRAMS += tests/stress/order_exchange
+TESTS += tests/stress/order_exchange
+tests_stress_order_exchange_SOURCES = tests/stress/order_exchange.c common/chunk_producer.c
+tests_stress_order_exchange_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+tests_stress_order_exchange_LDADD = libmtorder.la libmtencoder.la libmtcommon.la

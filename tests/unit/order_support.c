@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sidecar/encoder.h"
+#include "sidecar/order_impl.h"
 
 /* The engine's encoder: one batch that goes round. */
 struct mt_encoder {
@@ -75,6 +76,8 @@ void bench_open(struct bench *bench, const struct bench_options *options)
 	fake.batch = mt_batch_new();
 	must(fake.batch != NULL, "mt_batch_new");
 	must(mt_order_new(&order, &bench->order) == 0, "mt_order_new");
+	/* Nobody has the numbers of our processes: /proc must not be asked. */
+	bench->order->checked_ns = UINT64_MAX / 2;
 	bench->base = mt_clock_monotonic_ns();
 }
 
