@@ -7,16 +7,19 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "common/artifact_meta.h"
 #include "common/artifact_source.h"
 #include "common/buf.h"
 #include "common/format.h"
 #include "common/frame_dec.h"
+#include "common/frame_hint.h"
 
 enum {
 	/* Frames of our writers fit in one piece; larger ones are streamed. */
 	CONTENT_ROOM = 8 << 20,
 	INPUT_PIECE = 1 << 20,
 	WHOLE_INPUT = 8 << 20,
+	HOP_READ = 4096, /* read at once by who looks for few frames */
 };
 
 enum state {
@@ -24,12 +27,6 @@ enum state {
 	IN_FRAME, /* a data frame is being decompressed */
 	FAILED,	  /* next() gave an error; only skip_damaged() leads out */
 	AT_END,
-};
-
-struct meta_frame {
-	uint8_t *inside;
-	size_t len;
-	struct mt_meta_value map;
 };
 
 struct mt_artifact_reader {
@@ -43,12 +40,18 @@ struct mt_artifact_reader {
 	bool input_done;       /* the frame's content is complete, or the file is at its end */
 	struct mt_buf content; /* decompressed, from content_at on not yet decoded */
 	size_t content_at;
-	uint64_t in_frame; /* events of the frame that were given */
+	uint64_t in_frame; /* events of the frame that were decoded */
+	bool use_hints;
+	bool hinted;	   /* the frame being read has a hint, in `hint` */
+	uint64_t hint_for; /* where the frame of `hint` begins; UINT64_MAX: no hint */
+	struct mt_frame_hint hint;
+	struct mt_frame_hint seen; /* what the frame's events say */
+	bool unknown_in_frame;
+	bool filtered;
+	struct mt_artifact_filter filter;
 	struct mt_artifact_totals totals;
 	struct mt_diag diag;
-	struct meta_frame *meta;
-	size_t meta_n;
-	size_t meta_bytes;
+	struct mt_artifact_meta meta;
 	uint64_t meta_seen; /* metadata before this offset has been taken */
 };
 
@@ -77,7 +80,6 @@ static void note_cut(struct mt_artifact_reader *r, const char *why)
 static int take_meta(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
 {
 	uint64_t inside_len = e->end - e->start - MT_SKIPPABLE_HEAD;
-	struct meta_frame m = { 0 }, *grown;
 	const uint8_t *p;
 	size_t len;
 	int ret;
@@ -88,37 +90,80 @@ static int take_meta(struct mt_artifact_reader *r, const struct mt_frame_extent 
 	r->totals.skippable++;
 	if (e->magic != MT_META_MAGIC)
 		return 0;
-	if (inside_len > MT_META_HEAD + MT_META_BYTES_MAX ||
-	    inside_len + sizeof(m) + r->meta_bytes > MT_META_TOTAL_MAX) {
+	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD, MT_META_HEAD, &p,
+				      &len);
+	if (ret)
+		return ret;
+	if (len == MT_META_HEAD && p[5] == MT_META_HINT)
+		return 0;
+	if (!mt_artifact_meta_room(&r->meta, inside_len)) {
 		r->totals.dropped_metadata++;
 		return 0;
 	}
 	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD, (size_t)inside_len, &p,
 				      &len);
+	if (!ret)
+		ret = mt_artifact_meta_add(&r->meta, p, len);
+	r->totals.bad_metadata += ret == -EBADMSG;
+	r->totals.metadata += ret == 0;
+	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
+}
+
+/* Keeps a hint for the frame behind it. */
+static int take_hint(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
+{
+	const uint8_t *p;
+	size_t len;
+	int ret;
+
+	r->hint_for = UINT64_MAX;
+	if (e->magic != MT_META_MAGIC || e->end - e->start != MT_FRAME_HINT_BYTES)
+		return 0;
+	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD,
+				      MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD, &p, &len);
 	if (ret)
 		return ret;
-	/* Lookups go into this copy: the window moves on. */
-	m.len = len;
-	m.inside = malloc(len ? len : 1);
-	grown = realloc(r->meta, (r->meta_n + 1) * sizeof(*grown));
-	if (grown)
-		r->meta = grown;
-	if (!m.inside || !grown) {
-		free(m.inside);
-		return -ENOMEM;
-	}
-	if (len)
-		memcpy(m.inside, p, len);
-	ret = mt_meta_parse(m.inside, len, &m.map);
-	if (ret) {
-		r->totals.bad_metadata += ret == -EBADMSG;
-		free(m.inside);
-		return 0;
-	}
-	r->totals.metadata++;
-	r->meta_bytes += len + sizeof(m);
-	r->meta[r->meta_n++] = m;
+	ret = mt_frame_hint_parse(p, len, &r->hint);
+	if (!ret)
+		r->hint_for = e->end;
+	r->totals.hints += !ret;
+	r->totals.bad_hints += ret == -EBADMSG;
 	return 0;
+}
+
+/*
+ * Whether the hint can be believed so far as to hop over its frame, which
+ * begins at `at`: a data frame stands there, and where it ends something else
+ * begins or the file ends. 1, 0 or negative errno.
+ */
+static int hint_lands(struct mt_artifact_reader *r, uint64_t at)
+{
+	uint64_t end = at + r->hint.frame_len;
+	int ret;
+
+	if (!r->use_hints || r->hint_for != at || end <= at || end > r->src.size)
+		return 0;
+	ret = mt_artifact_source_is_data(&r->src, at);
+	if (ret == 1 && end != r->src.size)
+		ret = mt_artifact_source_begins(&r->src, end);
+	return ret;
+}
+
+/* At the head of a frame: 1 if by its hint it holds nothing looked for, and was stepped over. */
+static int pass_frame(struct mt_artifact_reader *r)
+{
+	int ret;
+
+	if (!r->filtered || r->hint_for != r->at ||
+	    mt_frame_hint_may_hold(&r->hint, r->filter.types, r->filter.from_ns, r->filter.to_ns))
+		return 0;
+	ret = hint_lands(r, r->at);
+	if (ret != 1)
+		return ret;
+	r->totals.frames++;
+	r->totals.passed_frames++;
+	r->at += r->hint.frame_len;
+	return 1;
 }
 
 static int begin_data_frame(struct mt_artifact_reader *r)
@@ -134,6 +179,9 @@ static int begin_data_frame(struct mt_artifact_reader *r)
 	r->content.len = 0;
 	r->content_at = 0;
 	r->in_frame = 0;
+	r->hinted = r->use_hints && r->hint_for == r->frame.start;
+	r->seen = (struct mt_frame_hint){ .frame_len = r->frame.end - r->frame.start };
+	r->unknown_in_frame = false;
 	return 0;
 }
 
@@ -144,6 +192,9 @@ static int next_frame(struct mt_artifact_reader *r)
 	uint64_t other = r->at;
 	int ret;
 
+	ret = pass_frame(r);
+	if (ret)
+		return ret < 0 ? fail(r, ret, "reading failed") : 0;
 	ret = mt_artifact_source_frame(&r->src, r->at, &r->frame, &why);
 	if (ret == 0) {
 		r->state = AT_END;
@@ -171,7 +222,9 @@ static int next_frame(struct mt_artifact_reader *r)
 		note_cut(r, "the file ends inside a skippable frame");
 		return 0;
 	}
-	ret = take_meta(r, &r->frame);
+	ret = take_hint(r, &r->frame);
+	if (!ret)
+		ret = take_meta(r, &r->frame);
 	return ret ? fail(r, ret, "reading metadata failed") : 0;
 }
 
@@ -235,8 +288,27 @@ static int end_frame(struct mt_artifact_reader *r)
 		note_cut(r, "the file ends inside the frame");
 		return 0;
 	}
+	/* What a type that we do not know counts as, its writer knows. */
+	if (r->hinted && !r->unknown_in_frame && !mt_frame_hint_equal(&r->hint, &r->seen))
+		return fail(r, -EBADMSG, "the hint before the frame is wrong about it");
 	r->state = BETWEEN;
 	return 0;
+}
+
+/* Moves the events that are looked for to the front. Returns how many. */
+static size_t filter_events(const struct mt_artifact_filter *filter, struct mt_event *events,
+			    size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct mt_event *e = &events[i];
+
+		if (filter->types & 1u << e->type && e->timestamp_ns >= filter->from_ns &&
+		    e->timestamp_ns <= filter->to_ns)
+			events[kept++] = *e;
+	}
+	return kept;
 }
 
 /* Decodes what is there; more is decompressed when it ends inside an event. */
@@ -258,6 +330,9 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 		memcpy(r->totals.unknown_name, ret_decoded->unknown_name,
 		       sizeof(r->totals.unknown_name));
 	r->totals.unknown += ret_decoded->unknown;
+	r->unknown_in_frame |= ret_decoded->unknown > 0;
+	if (r->hinted)
+		mt_frame_hint_add(&r->seen, ret_decoded->events, ret_decoded->n);
 	/* Only where nothing came of what is there, more is needed at once. */
 	if (ret == -EAGAIN && !ret_decoded->n)
 		return r->input_done ? end_frame(r) : fill_content(r);
@@ -278,6 +353,8 @@ static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch 
 	ret->in_frame = r->in_frame;
 	ret->offset = r->frame.start;
 	r->in_frame += decoded.n + decoded.unknown;
+	if (r->filtered)
+		ret->n = filter_events(&r->filter, decoded.events, ret->n);
 	return err;
 }
 
@@ -316,53 +393,77 @@ bool mt_artifact_reader_skip_damaged(struct mt_artifact_reader *r)
 	return true;
 }
 
-int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
+void mt_artifact_reader_filter(struct mt_artifact_reader *r,
+			       const struct mt_artifact_filter *filter)
+{
+	r->filtered = true;
+	r->filter = *filter;
+	r->src.read_ahead = HOP_READ;
+}
+
+void mt_artifact_reader_use_hints(struct mt_artifact_reader *r, bool use)
+{
+	r->use_hints = use;
+}
+
+/* One step of load_meta(). 1 with *at moved on; 0 when there is nothing more; negative errno. */
+static int hop(struct mt_artifact_reader *r, uint64_t *at)
 {
 	struct mt_frame_extent e;
 	const char *why;
-	uint64_t at = 0;
-	int ret, err;
+	int ret = hint_lands(r, *at);
 
-	for (;;) {
-		ret = mt_artifact_source_frame(&r->src, at, &e, &why);
-		if (ret == 1 && !e.cut) {
-			if (mt_frame_is_skippable(&e) && (err = take_meta(r, &e)) != 0)
-				return err;
-			at = e.end;
-		} else if (ret == 1 || ret == -EBADMSG) {
-			/* The last metadata says how the run ended: look behind damage too. */
-			ret = mt_artifact_source_find_frame(&r->src, &at);
-		}
-		if (ret <= 0)
+	if (ret) {
+		*at += ret == 1 ? r->hint.frame_len : 0;
+		return ret;
+	}
+	ret = mt_artifact_source_frame(&r->src, *at, &e, &why);
+	/* The last metadata says how the run ended: look behind damage too. */
+	if (ret == -EBADMSG || (ret == 1 && e.cut))
+		return mt_artifact_source_find_frame(&r->src, at);
+	if (ret != 1)
+		return ret;
+	if (mt_frame_is_skippable(&e)) {
+		ret = take_hint(r, &e);
+		if (!ret)
+			ret = take_meta(r, &e);
+		if (ret)
 			return ret;
 	}
+	*at = e.end;
+	return 1;
+}
+
+int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
+{
+	struct mt_frame_hint hint = r->hint;
+	uint64_t hint_for = r->hint_for, at = 0, hints = r->totals.hints,
+		 bad_hints = r->totals.bad_hints;
+	size_t read_ahead = r->src.read_ahead;
+	int ret;
+
+	r->src.read_ahead = HOP_READ;
+	do {
+		ret = hop(r, &at);
+	} while (ret == 1);
+	r->src.read_ahead = read_ahead;
+	/* next() is where it was. */
+	r->hint = hint;
+	r->hint_for = hint_for;
+	r->totals.hints = hints;
+	r->totals.bad_hints = bad_hints;
+	return ret;
 }
 
 bool mt_artifact_reader_meta(const struct mt_artifact_reader *r, const char *name, size_t nth,
 			     struct mt_meta_value *ret_map)
 {
-	for (size_t i = 0; i < r->meta_n; i++) {
-		const char *have = NULL;
-		size_t len = 0;
-
-		if (name && (!mt_meta_get_text(&r->meta[i].map, "frame", &have, &len) ||
-			     len != strlen(name) || memcmp(have, name, len)))
-			continue;
-		if (!nth--) {
-			*ret_map = r->meta[i].map;
-			return true;
-		}
-	}
-	return false;
+	return mt_artifact_meta_find(&r->meta, name, nth, ret_map);
 }
 
 bool mt_artifact_reader_closed(const struct mt_artifact_reader *r)
 {
-	const char *name;
-	size_t len;
-
-	return r->meta_n && mt_meta_get_text(&r->meta[r->meta_n - 1].map, "frame", &name, &len) &&
-	       len == strlen(MT_META_CLOSED) && !memcmp(name, MT_META_CLOSED, len);
+	return mt_artifact_meta_ends_with(&r->meta, MT_META_CLOSED);
 }
 
 const struct mt_diag *mt_artifact_reader_diag(const struct mt_artifact_reader *r)
@@ -378,7 +479,7 @@ const struct mt_artifact_totals *mt_artifact_reader_totals(const struct mt_artif
 /* A file that does not begin with a frame is something else altogether. */
 static int check_head(struct mt_artifact_reader *r, struct mt_diag *diag)
 {
-	int ret = mt_artifact_source_begins(&r->src);
+	int ret = mt_artifact_source_begins(&r->src, 0);
 
 	if (ret < 0) {
 		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "reading failed: %s", strerror(-ret));
@@ -409,6 +510,8 @@ int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret_reader, s
 		goto fail;
 	}
 	r->totals.size = r->src.size;
+	r->use_hints = true;
+	r->hint_for = UINT64_MAX;
 	r->dec = mt_frame_dec_new();
 	r->dctx = ZSTD_createDCtx();
 	if (!r->dec || !r->dctx ||
@@ -450,8 +553,6 @@ void mt_artifact_reader_close(struct mt_artifact_reader *r)
 	ZSTD_freeDCtx(r->dctx);
 	mt_frame_dec_free(r->dec);
 	mt_buf_fini(&r->content);
-	for (size_t i = 0; i < r->meta_n; i++)
-		free(r->meta[i].inside);
-	free(r->meta);
+	mt_artifact_meta_fini(&r->meta);
 	free(r);
 }

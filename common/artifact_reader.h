@@ -52,6 +52,9 @@ struct mt_artifact_totals {
 	uint64_t metadata;	   /* of them, ours and read */
 	uint64_t bad_metadata;	   /* of them, ours and damaged */
 	uint64_t dropped_metadata; /* of them, ours and beyond MT_META_TOTAL_MAX */
+	uint64_t hints;		   /* of them, hints met by next() */
+	uint64_t bad_hints;	   /* of them, hints whose checksum does not hold: not used */
+	uint64_t passed_frames;	   /* data frames that were not read, thanks to their hints */
 };
 
 /*
@@ -62,6 +65,25 @@ int mt_artifact_reader_open(const char *path, struct mt_artifact_reader **ret,
 			    struct mt_diag *diag);
 int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret, struct mt_diag *diag);
 void mt_artifact_reader_close(struct mt_artifact_reader *reader);
+
+/*
+ * From now on next() gives only events of these types (bits 1 << enum
+ * mt_event_type) with a time from from_ns to to_ns. Frames whose hint says that
+ * they hold none are not read at all. A batch's in_frame is then the place of
+ * the first event looked at.
+ */
+struct mt_artifact_filter {
+	uint32_t types;
+	uint64_t from_ns;
+	uint64_t to_ns;
+};
+void mt_artifact_reader_filter(struct mt_artifact_reader *reader,
+			       const struct mt_artifact_filter *filter);
+/*
+ * Hints are used unless this says no. A hint that is wrong about a frame that
+ * is read is damage of that frame; it shows when the frame has been given.
+ */
+void mt_artifact_reader_use_hints(struct mt_artifact_reader *reader, bool use);
 
 /* 1 with a batch of at least one event; 0 at the end; -EBADMSG or another negative errno. */
 int mt_artifact_reader_next(struct mt_artifact_reader *reader, struct mt_artifact_batch *ret);

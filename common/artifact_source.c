@@ -86,7 +86,7 @@ int mt_artifact_source_open(struct mt_artifact_source *src, int fd)
 	struct stat st;
 	int ret = 0;
 
-	*src = (struct mt_artifact_source){ .fd = fd };
+	*src = (struct mt_artifact_source){ .fd = fd, .read_ahead = WINDOW };
 	if (fstat(fd, &st))
 		ret = -errno;
 	else if (S_ISDIR(st.st_mode))
@@ -114,7 +114,7 @@ void mt_artifact_source_close(struct mt_artifact_source *src)
 
 static int fill_window(struct mt_artifact_source *src, uint64_t at, size_t len)
 {
-	size_t want = len > WINDOW ? len : WINDOW;
+	size_t want = len > src->read_ahead ? len : src->read_ahead;
 	int ret;
 
 	if (want > src->size - at)
@@ -325,16 +325,26 @@ static int is_frame(struct mt_artifact_source *src, uint64_t at)
 	return ret == -EBADMSG ? 0 : ret;
 }
 
-int mt_artifact_source_begins(struct mt_artifact_source *src)
+int mt_artifact_source_begins(struct mt_artifact_source *src, uint64_t at)
 {
 	const uint8_t *p;
 	size_t len;
 	int ret;
 
-	ret = mt_artifact_source_peek(src, 0, 4, &p, &len);
+	ret = mt_artifact_source_peek(src, at, 4, &p, &len);
 	if (ret || !len)
 		return ret;
 	return len < 4 ? magic_begins(p, len) : magic_known((uint32_t)load_le(p, 4));
+}
+
+int mt_artifact_source_is_data(struct mt_artifact_source *src, uint64_t at)
+{
+	const uint8_t *p;
+	size_t len;
+	int ret;
+
+	ret = mt_artifact_source_peek(src, at, 4, &p, &len);
+	return ret ? ret : len == 4 && (uint32_t)load_le(p, 4) == MT_ZSTD_MAGIC;
 }
 
 int mt_artifact_source_find_frame(struct mt_artifact_source *src, uint64_t *ret_at)

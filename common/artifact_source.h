@@ -24,6 +24,7 @@ struct mt_artifact_source {
 	uint64_t size;
 	struct mt_buf window; /* `len` bytes of the file from window_at */
 	uint64_t window_at;
+	size_t read_ahead; /* bytes read at once at least; for who hops, less is faster */
 };
 
 /* Takes the descriptor, also on failure. 0 or negative errno. */
@@ -61,9 +62,14 @@ static inline bool mt_frame_is_skippable(const struct mt_frame_extent *extent)
 int mt_artifact_source_frame(struct mt_artifact_source *src, uint64_t at,
 			     struct mt_frame_extent *ret, const char **ret_why);
 
-/* Whether the file begins with the magic of a frame, or with a part of one. 1, 0 or negative errno.
+/*
+ * Whether the magic of a frame stands at `at`, or the part of one that the end
+ * of the file left. 1, 0 (also at the end) or negative errno.
  */
-int mt_artifact_source_begins(struct mt_artifact_source *src);
+int mt_artifact_source_begins(struct mt_artifact_source *src, uint64_t at);
+
+/* The same for a whole magic of a data frame. */
+int mt_artifact_source_is_data(struct mt_artifact_source *src, uint64_t at);
 
 /*
  * Searches the first frame that begins behind *at. 1 with its place in *at, 0

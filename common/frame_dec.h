@@ -26,7 +26,7 @@ struct mt_frame_dec;
  * call.
  */
 struct mt_decoded {
-	const struct mt_event *events;
+	struct mt_event *events; /* the caller may change and move them */
 	size_t n;
 	size_t consumed;       /* bytes of the events, known and unknown */
 	uint64_t unknown;      /* events of types that we do not know */

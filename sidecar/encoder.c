@@ -12,6 +12,7 @@
 #include "common/artifact_writer.h"
 #include "common/atomic.h"
 #include "common/frame_enc.h"
+#include "common/frame_hint.h"
 
 /*
  * A frame that is ready, or a batch that failed, at its place in the order. The ring has a place
@@ -133,30 +134,40 @@ static void write_ready(struct mt_encoder *encoder)
 	encoder->writing = false;
 }
 
-/* Encodes into the place's own memory; an error is kept there and told when its turn comes. */
+/*
+ * Encodes into the place's own memory, the hint in front of the frame; an error is kept there and
+ * told when its turn comes.
+ */
 static void encode(struct mt_encoder *encoder, struct mt_frame_enc *enc, struct mt_batch *batch)
 {
 	struct place *place = place_of(encoder, batch->sequence);
+	struct mt_frame_hint hint = { 0 };
 	const uint8_t *frame = NULL;
-	size_t frame_bytes = 0;
+	size_t frame_bytes = 0, bytes = 0;
 	int error = 0;
 
-	if (batch->count)
+	if (batch->count) {
 		error = -mt_frame_enc_frame(enc, batch->events, batch->count, &frame, &frame_bytes);
-	if (!error && frame_bytes > place->frame_size) {
-		uint8_t *larger = realloc(place->frame, frame_bytes);
+		bytes = MT_FRAME_HINT_BYTES + frame_bytes;
+	}
+	if (!error && bytes > place->frame_size) {
+		uint8_t *larger = realloc(place->frame, bytes);
 
 		if (larger) {
 			place->frame = larger;
-			place->frame_size = frame_bytes;
+			place->frame_size = bytes;
 		} else {
 			error = ENOMEM;
 		}
 	}
-	if (!error && frame_bytes)
-		memcpy(place->frame, frame, frame_bytes);
+	if (!error && bytes) {
+		hint.frame_len = frame_bytes;
+		mt_frame_hint_add(&hint, batch->events, batch->count);
+		mt_frame_hint_write(&hint, place->frame);
+		memcpy(place->frame + MT_FRAME_HINT_BYTES, frame, frame_bytes);
+	}
 	place->error = error;
-	place->frame_bytes = frame_bytes;
+	place->frame_bytes = bytes;
 
 	pthread_mutex_lock(&encoder->lock);
 	place->batch = batch;

@@ -10,6 +10,7 @@ codec_tests = \
 	tests/unit/test_event_json \
 	tests/unit/test_frame_dec \
 	tests/unit/test_frame_enc \
+	tests/unit/test_frame_hint \
 	tests/unit/test_golden \
 	tests/unit/test_meta
 check_PROGRAMS += $(codec_tests) tests/unit/make_artifact
@@ -35,6 +36,9 @@ tests_unit_test_frame_dec_LDADD = $(codec_libs)
 tests_unit_test_frame_enc_SOURCES = tests/unit/test_frame_enc.c $(codec_support)
 tests_unit_test_frame_enc_CFLAGS = $(codec_cflags)
 tests_unit_test_frame_enc_LDADD = $(codec_libs)
+tests_unit_test_frame_hint_SOURCES = tests/unit/test_frame_hint.c $(codec_support)
+tests_unit_test_frame_hint_CFLAGS = $(codec_cflags)
+tests_unit_test_frame_hint_LDADD = $(codec_libs)
 tests_unit_test_golden_SOURCES = tests/unit/test_golden.c $(codec_support)
 tests_unit_test_golden_CFLAGS = $(codec_cflags)
 tests_unit_test_golden_LDADD = $(codec_libs)
