@@ -33,7 +33,8 @@
  *                        split_reallocs, dropped_begins, unchecked, corrupt_streams,
  *                        untranslated_tids
  *   tracked       uint   images that registered
- *   untracked     array of maps pid int, path text, reason text; nil: not known
+ *   untracked     array of maps pid int, path text, reason text, at most 1,000; nil: not known
+ *   untracked_count uint all that were untracked; absent: not known
  *   alive         array of int: processes that lived on when recording ended
  *   processes     array of maps: pid, parent_pid int; images, events uint; exit_status or
  *                        exit_signal uint; losses map
@@ -66,21 +67,22 @@
 #define MT_KEY_LATER_MAPS    "later_maps"
 #define MT_KEY_MISSING	     "missing"
 
-#define MT_KEY_END_NS	   "end_ns"
-#define MT_KEY_EXIT_STATUS "exit_status"
-#define MT_KEY_EXIT_SIGNAL "exit_signal"
-#define MT_KEY_EVENTS	   "events"
-#define MT_KEY_LOSSES	   "losses"
-#define MT_KEY_ORDER_STATS "order_stats"
-#define MT_KEY_TRACKED	   "tracked"
-#define MT_KEY_UNTRACKED   "untracked"
-#define MT_KEY_ALIVE	   "alive"
-#define MT_KEY_PROCESSES   "processes"
-#define MT_KEY_PID	   "pid"
-#define MT_KEY_PARENT_PID  "parent_pid"
-#define MT_KEY_PATH	   "path"
-#define MT_KEY_REASON	   "reason"
-#define MT_KEY_IMAGES	   "images"
+#define MT_KEY_END_NS	       "end_ns"
+#define MT_KEY_EXIT_STATUS     "exit_status"
+#define MT_KEY_EXIT_SIGNAL     "exit_signal"
+#define MT_KEY_EVENTS	       "events"
+#define MT_KEY_LOSSES	       "losses"
+#define MT_KEY_ORDER_STATS     "order_stats"
+#define MT_KEY_TRACKED	       "tracked"
+#define MT_KEY_UNTRACKED       "untracked"
+#define MT_KEY_UNTRACKED_COUNT "untracked_count"
+#define MT_KEY_ALIVE	       "alive"
+#define MT_KEY_PROCESSES       "processes"
+#define MT_KEY_PID	       "pid"
+#define MT_KEY_PARENT_PID      "parent_pid"
+#define MT_KEY_PATH	       "path"
+#define MT_KEY_REASON	       "reason"
+#define MT_KEY_IMAGES	       "images"
 
 #define MT_KEY_COUNTS "counts"
 #define MT_KEY_LISTED "listed"

@@ -70,7 +70,7 @@ memtrack-preload: preload/memtrack-preload.in Makefile
 		-e 's|@pkglibdir[@]|$(pkglibdir)|g' $(top_srcdir)/preload/memtrack-preload.in > $@.tmp && \
 		chmod +x $@.tmp && mv $@.tmp $@
 dist_man_MANS += man/memtrack-preload.1
-EXTRA_DIST += docs/options.md
+EXTRA_DIST += docs/launcher.md docs/options.md
 # The order engine.
 noinst_LTLIBRARIES += libmtorder.la
 libmtorder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)

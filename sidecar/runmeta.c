@@ -2,7 +2,9 @@
 #include "sidecar/runmeta.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -47,6 +49,30 @@ static void put_command(struct mt_meta_builder *builder, char *const *command)
 	mt_meta_end(builder);
 }
 
+/* In manual use the command line is not ours but the root's: the kernel has it. */
+static void put_root_command(struct mt_meta_builder *builder, pid_t root)
+{
+	char text[4096];
+	char path[32];
+	ssize_t len;
+	size_t at;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)root);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return;
+	text[len] = 0;
+	mt_meta_begin_array(builder, MT_KEY_COMMAND);
+	for (at = 0; at < (size_t)len; at += strlen(text + at) + 1)
+		mt_meta_put_str(builder, NULL, text + at);
+	mt_meta_end(builder);
+}
+
 static void put_machine(struct mt_meta_builder *builder)
 {
 	struct utsname name;
@@ -87,23 +113,26 @@ static const char *counter_name(enum mt_counter counter)
 	return NULL;
 }
 
-int mt_runmeta_write_open(struct mt_artifact_writer *writer, const struct mt_runmeta_open *open)
+int mt_runmeta_write_open(struct mt_artifact_writer *writer, const struct mt_runmeta_open *run)
 {
 	struct mt_meta_builder builder;
 
 	mt_meta_init(&builder, MT_META_OPEN);
 	mt_meta_put_str(&builder, MT_KEY_VERSION, PACKAGE_VERSION);
-	put_command(&builder, open->command);
+	if (run->command[0])
+		put_command(&builder, run->command);
+	else
+		put_root_command(&builder, run->root);
 	put_machine(&builder);
-	mt_meta_put_i64(&builder, MT_KEY_ROOT_PID, open->root);
+	mt_meta_put_i64(&builder, MT_KEY_ROOT_PID, run->root);
 	mt_meta_put_i64(&builder, MT_KEY_RECORDER_PID, getpid());
 	mt_meta_begin_map(&builder, MT_KEY_OPTIONS);
-	mt_options_put(open->options, &builder);
+	mt_options_put(run->options, &builder);
 	mt_meta_end(&builder);
-	mt_meta_put_str(&builder, MT_KEY_CLOCK, counter_name(open->counter));
+	mt_meta_put_str(&builder, MT_KEY_CLOCK, counter_name(run->counter));
 	mt_meta_put_str(&builder, MT_KEY_ORDER,
-			open->options->order == MT_ORDER_STRICT ? "strict" : "fast");
-	put_sources(&builder, open->kernel);
+			run->options->order == MT_ORDER_STRICT ? "strict" : "fast");
+	put_sources(&builder, run->kernel);
 	return append(writer, &builder, true);
 }
 
@@ -252,6 +281,8 @@ static void put_totals(struct mt_meta_builder *builder, const struct mt_runmeta_
 	put_losses(builder, closed->loss->by_cause, MT_LOSS_CAUSES);
 	put_order_stats(builder, stats);
 	mt_meta_put_u64(builder, MT_KEY_TRACKED, totals.tracked);
+	if (totals.known)
+		mt_meta_put_u64(builder, MT_KEY_UNTRACKED_COUNT, totals.untracked);
 	mt_meta_begin_array(builder, MT_KEY_ALIVE);
 	for (i = 0; i < closed->alive_count; i++)
 		mt_meta_put_i64(builder, NULL, closed->alive[i]);

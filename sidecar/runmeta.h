@@ -20,14 +20,14 @@
 
 struct mt_runmeta_open {
 	const struct mt_options *options;
-	char *const *command; /* ends with NULL */
+	char *const *command; /* ends with NULL; empty in manual use: the root's is looked up */
 	pid_t root;
 	enum mt_counter counter;
 	const struct mt_kernel_report *kernel;
 };
 
 /* Returns 0 or a negative errno. */
-int mt_runmeta_write_open(struct mt_artifact_writer *writer, const struct mt_runmeta_open *open);
+int mt_runmeta_write_open(struct mt_artifact_writer *writer, const struct mt_runmeta_open *run);
 
 struct mt_runmeta_closed {
 	bool status_known;

@@ -27,7 +27,7 @@ __attribute__((format(printf, 1, 0))) static void say(const char *format, va_lis
 	const size_t prefix_len = sizeof(prefix) - 1;
 	char line[1024];
 	int saved = errno;
-	size_t len;
+	size_t len, i;
 	int n;
 
 	memcpy(line, prefix, prefix_len);
@@ -37,6 +37,11 @@ __attribute__((format(printf, 1, 0))) static void say(const char *format, va_lis
 	len = prefix_len + (size_t)n;
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
+	/* Names of files may hold what a terminal would obey. */
+	for (i = prefix_len; i < len; i++) {
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+	}
 	line[len++] = '\n';
 	/* Nobody is left to be told that standard error is gone. */
 	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
