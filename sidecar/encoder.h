@@ -26,9 +26,9 @@ struct mt_encoder;
 struct mt_artifact_writer;
 
 struct mt_encoder_options {
-	unsigned workers;	 /* at least 1 */
-	unsigned in_flight;	 /* batches that exist at most; at least 2 */
-	int level;		 /* zstd level */
+	unsigned workers;   /* at least 1 */
+	unsigned in_flight; /* batches that exist at most; at least 2 */
+	int level;	    /* zstd level */
 };
 
 struct mt_encoder_stats {
@@ -36,7 +36,8 @@ struct mt_encoder_stats {
 	uint64_t events_lost; /* submitted after, or in, the write that failed */
 	uint64_t frames;
 	uint64_t bytes_written;
-	int error; /* 0, or the errno of the first failed write; EFBIG: the file's limit was reached */
+	int error; /* 0, or the errno of the first failed write; EFBIG: the file's limit was reached
+		    */
 };
 
 /* Starts the workers. The writer stays the caller's and must outlive the encoder. */
