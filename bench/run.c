@@ -6,8 +6,8 @@
  *   bench-run MEMTRACK_PRELOAD BENCH_PAIRS [CASE ...]
  *
  * For each case it prints the wall time's median, minimum and maximum for each way, and the ratio
- * to bare; cases of a known number of pairs also give nanoseconds a pair over bare. One JSON line
- * a row follows the table on the same stream, begun by '{'.
+ * to bare; cases of a known number of pairs also give nanoseconds a pair over bare. The table goes
+ * to stderr, one JSON line a row to stdout.
  *
  * The time of a run is from fork to the end of the child as wait(2) sees it, so it includes all
  * that the tool does before and after the program. What the programs print goes to /dev/null.
@@ -112,11 +112,12 @@ static void print_row(const struct bench_case *c, const struct way *way, double 
 		printf("}\n");
 		return;
 	}
-	printf("%-22s %-14s %9.2f ms  [%9.2f .. %9.2f]  x%-7.2f", c->name, way->name, median / 1e6,
-	       times[0] / 1e6, times[n - 1] / 1e6, median / bare);
+	fprintf(stderr, "%-22s %-14s %9.2f ms  [%9.2f .. %9.2f]  x%-7.2f", c->name, way->name,
+		median / 1e6, times[0] / 1e6, times[n - 1] / 1e6, median / bare);
 	if (c->pairs > 0)
-		printf(" %7.1f ns/pair %+8.1f", median / c->pairs, (median - bare) / c->pairs);
-	printf("\n");
+		fprintf(stderr, " %7.1f ns/pair %+8.1f", median / c->pairs,
+			(median - bare) / c->pairs);
+	fprintf(stderr, "\n");
 }
 
 static void run_case(const struct bench_case *c, const struct way *ways)
@@ -135,7 +136,7 @@ static void run_case(const struct bench_case *c, const struct way *ways)
 		}
 	}
 	if (!n[0]) {
-		printf("# %s: does not run here\n", c->name);
+		fprintf(stderr, "# %s: does not run here\n", c->name);
 		return;
 	}
 	memcpy(copy, times[0], n[0] * sizeof(*copy));
@@ -146,7 +147,8 @@ static void run_case(const struct bench_case *c, const struct way *ways)
 			if (n[w])
 				print_row(c, &ways[w], times[w], n[w], bare, json);
 			else if (!json && ways[w].usable)
-				printf("# %s: every run under %s failed\n", c->name, ways[w].name);
+				fprintf(stderr, "# %s: every run under %s failed\n", c->name,
+					ways[w].name);
 	fflush(stdout);
 }
 
@@ -217,8 +219,8 @@ int main(int argc, char **argv)
 		{ "gcc-O2", 0, 5, { "gcc", "-O2", "-c", source, "-o", object } },
 	};
 
-	printf("%-22s %-14s %12s  [%9s .. %9s]  %-8s\n", "case", "way", "median", "min", "max",
-	       "ratio to bare");
+	fprintf(stderr, "%-22s %-14s %12s  [%9s .. %9s]  %-8s\n", "case", "way", "median", "min",
+		"max", "ratio to bare");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		bool wanted = argc == 3;
 
