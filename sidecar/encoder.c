@@ -12,6 +12,7 @@
 #include "common/artifact_writer.h"
 #include "common/atomic.h"
 #include "common/frame_enc.h"
+#include "common/frame_fused.h"
 #include "common/frame_hint.h"
 
 /*
@@ -52,6 +53,34 @@ struct mt_encoder {
 	pthread_t *threads;
 	unsigned threads_started;
 };
+
+/* What makes frames: one of the two, by the option. */
+struct frame_maker {
+	struct mt_frame_fused *fused;
+	struct mt_frame_enc *enc;
+};
+
+static int maker_init(struct frame_maker *maker, const struct mt_encoder_options *options)
+{
+	*maker = (struct frame_maker){ 0 };
+	if (options->codec == MT_CODEC_FUSED)
+		return mt_frame_fused_new(options->level, &maker->fused);
+	return mt_frame_enc_new(options->level, &maker->enc);
+}
+
+static void maker_fini(struct frame_maker *maker)
+{
+	mt_frame_fused_free(maker->fused);
+	mt_frame_enc_free(maker->enc);
+}
+
+static int make_frame(struct frame_maker *maker, const struct mt_event *events, size_t n,
+		      const uint8_t **ret_frame, size_t *ret_bytes)
+{
+	if (maker->fused)
+		return mt_frame_fused_frame(maker->fused, events, n, ret_frame, ret_bytes);
+	return mt_frame_enc_frame(maker->enc, events, n, ret_frame, ret_bytes);
+}
 
 static void wait_for(sem_t *semaphore)
 {
@@ -138,7 +167,7 @@ static void write_ready(struct mt_encoder *encoder)
  * Encodes into the place's own memory, the hint in front of the frame; an error is kept there and
  * told when its turn comes.
  */
-static void encode(struct mt_encoder *encoder, struct mt_frame_enc *enc, struct mt_batch *batch)
+static void encode(struct mt_encoder *encoder, struct frame_maker *maker, struct mt_batch *batch)
 {
 	struct place *place = place_of(encoder, batch->sequence);
 	struct mt_frame_hint hint = { 0 };
@@ -147,7 +176,7 @@ static void encode(struct mt_encoder *encoder, struct mt_frame_enc *enc, struct 
 	int error = 0;
 
 	if (batch->count) {
-		error = -mt_frame_enc_frame(enc, batch->events, batch->count, &frame, &frame_bytes);
+		error = -make_frame(maker, batch->events, batch->count, &frame, &frame_bytes);
 		bytes = MT_FRAME_HINT_BYTES + frame_bytes;
 	}
 	if (!error && bytes > place->frame_size) {
@@ -178,7 +207,7 @@ static void encode(struct mt_encoder *encoder, struct mt_frame_enc *enc, struct 
 
 struct worker {
 	struct mt_encoder *encoder;
-	struct mt_frame_enc *enc;
+	struct frame_maker maker;
 };
 
 static void *worker_main(void *argument)
@@ -192,11 +221,11 @@ static void *worker_main(void *argument)
 		wait_for(&worker.encoder->submitted);
 		batch = dequeue(&worker.encoder->submitted_head, &worker.encoder->submitted_tail);
 		if (batch)
-			encode(worker.encoder, worker.enc, batch);
+			encode(worker.encoder, &worker.maker, batch);
 		else if (mt_load_acquire(&worker.encoder->stopping))
 			break;
 	}
-	mt_frame_enc_free(worker.enc);
+	maker_fini(&worker.maker);
 	return NULL;
 }
 
@@ -210,7 +239,7 @@ static int start_worker(struct mt_encoder *encoder)
 	if (!worker)
 		return -ENOMEM;
 	worker->encoder = encoder;
-	error = mt_frame_enc_new(encoder->options.level, &worker->enc);
+	error = maker_init(&worker->maker, &encoder->options);
 	if (error) {
 		free(worker);
 		return error;
@@ -221,7 +250,7 @@ static int start_worker(struct mt_encoder *encoder)
 			       worker);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error) {
-		mt_frame_enc_free(worker->enc);
+		maker_fini(&worker->maker);
 		free(worker);
 		return -error;
 	}
@@ -311,13 +340,13 @@ void mt_encoder_stats(struct mt_encoder *encoder, struct mt_encoder_stats *ret_s
 /* A run without events still has one data frame (FORMAT: an empty file is no artifact). */
 static void write_empty_frame(struct mt_encoder *encoder)
 {
-	struct mt_frame_enc *enc = NULL;
+	struct frame_maker maker;
 	const uint8_t *frame = NULL;
 	size_t frame_bytes = 0;
-	int error = mt_frame_enc_new(encoder->options.level, &enc);
+	int error = maker_init(&maker, &encoder->options);
 
 	if (!error)
-		error = mt_frame_enc_frame(enc, NULL, 0, &frame, &frame_bytes);
+		error = make_frame(&maker, NULL, 0, &frame, &frame_bytes);
 	if (!error)
 		error = mt_artifact_writer_append(encoder->writer, frame, frame_bytes);
 	if (error)
@@ -325,7 +354,7 @@ static void write_empty_frame(struct mt_encoder *encoder)
 	else
 		encoder->stats.frames = 1;
 	encoder->stats.bytes_written = encoder->writer->bytes;
-	mt_frame_enc_free(enc);
+	maker_fini(&maker);
 }
 
 void mt_encoder_stop(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats)

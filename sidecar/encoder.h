@@ -25,7 +25,14 @@
 struct mt_encoder;
 struct mt_artifact_writer;
 
+/* How frames are made: the bytes in them are the same. */
+enum mt_codec {
+	MT_CODEC_FUSED, /* common/frame_fused.h */
+	MT_CODEC_ZSTD,	/* common/frame_enc.h */
+};
+
 struct mt_encoder_options {
+	enum mt_codec codec;
 	unsigned workers;   /* at least 1 */
 	unsigned in_flight; /* batches that exist at most; at least 2 */
 	int level;	    /* zstd level */

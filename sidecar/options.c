@@ -64,6 +64,8 @@ static const struct option_entry table[] = {
 	  "encoder threads (0: all processors but two, at least one)" },
 	{ "level", 0, KIND_LEVEL, false, AT(level), "MEMTRACK_LEVEL", "N", "-1", -100, 22,
 	  "zstd compression level" },
+	{ "codec", 0, KIND_CHOICE, false, AT(codec), "MEMTRACK_CODEC", "fused|zstd", "fused", 0, 0,
+	  "how frames are made: fused is faster, the events are the same" },
 	{ "bpf", 0, KIND_CHOICE, false, AT(bpf), "MEMTRACK_BPF", "auto|full|basic|off", "auto", 0,
 	  0, "what may be used to see processes and mappings; full: eBPF or fail" },
 	{ "no-mmap-events", 0, KIND_FLAG, false, AT(no_mmap_events), "MEMTRACK_NO_MMAP_EVENTS",

@@ -31,6 +31,7 @@ struct mt_options {
 	uint32_t order;	  /* enum mt_order_mode */
 	uint64_t workers; /* 0: all processors but two, at least one */
 	int64_t level;	  /* of zstd */
+	uint32_t codec;	  /* enum mt_codec */
 	uint32_t bpf;	  /* enum mt_kernel_level */
 	bool no_mmap_events;
 	bool no_follow_env;

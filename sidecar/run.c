@@ -180,6 +180,7 @@ static int start_threads(struct mt_run *run)
 		.workers = workers,
 		.in_flight = 2 * workers + 2,
 		.level = (int)options->level,
+		.codec = (enum mt_codec)options->codec,
 	};
 	struct mt_recorder_options recorder = {
 		.order = {

@@ -78,11 +78,11 @@ static bool file_counts_up(int fd, uint64_t total)
 	return good;
 }
 
-static void order_with(unsigned workers)
+static void order_with(unsigned workers, enum mt_codec codec)
 {
-	struct mt_encoder_options options = { .workers = workers,
-					      .in_flight = IN_FLIGHT,
-					      .level = -1 };
+	struct mt_encoder_options options = {
+		.workers = workers, .in_flight = IN_FLIGHT, .level = -1, .codec = codec
+	};
 	struct mt_batch *seen[BATCHES];
 	unsigned n_seen = 0;
 	struct mt_encoder_stats stats;
@@ -158,9 +158,10 @@ static void no_events(void)
 
 int main(void)
 {
-	order_with(1);
-	order_with(2);
-	order_with(5);
+	order_with(1, MT_CODEC_FUSED);
+	order_with(2, MT_CODEC_ZSTD);
+	order_with(2, MT_CODEC_FUSED);
+	order_with(5, MT_CODEC_FUSED);
 	failing_write();
 	no_events();
 	printf("1..%d\n", number);
