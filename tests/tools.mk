@@ -23,3 +23,9 @@ tool_tests = \
 dist_check_SCRIPTS += $(tool_tests)
 TESTS += $(tool_tests)
 EXTRA_DIST += tests/e2e/tool tests/e2e/tool_lib.sh
+
+# The commands over damaged files, in one process.
+check_PROGRAMS += tests/unit/tool_damage
+TESTS += tests/unit/tool_damage
+tests_unit_tool_damage_SOURCES = tests/unit/tool_damage.c
+tests_unit_tool_damage_LDADD = libmttools.la
