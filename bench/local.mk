@@ -18,3 +18,4 @@ bench_decode_LDADD = $(bench_codec_LIBS)
 bench: $(bench_all)
 	@for program in $(bench_all); do ./$$program || exit 1; done
 include bench/merge.mk
+include bench/replay.mk
