@@ -14,6 +14,8 @@ bench_decode_SOURCES = bench/decode.c bench/trace.c bench/trace.h $(bench_harnes
 bench_decode_CFLAGS = $(bench_codec_CFLAGS)
 bench_decode_LDADD = $(bench_codec_LIBS)
 
+include bench/hook.mk
+
 .PHONY: bench
 bench: $(bench_all)
 	@for program in $(bench_all); do ./$$program || exit 1; done

@@ -260,6 +260,7 @@ void mt_attach(void)
 	mt_guard_set(thread, guard);
 }
 
+#ifndef MT_HARNESS /* a test program attaches when its session is there */
 __attribute__((constructor)) static void meet_at_start(void)
 {
 	mt_attach();
@@ -267,3 +268,4 @@ __attribute__((constructor)) static void meet_at_start(void)
 	if (started_session)
 		mt_settings_add(session.entry);
 }
+#endif

@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The preloaded library, by itself: a peer that stands in for the sidecar, and programs under it.
 check_PROGRAMS += tests/e2e/shim_peer
-tests_e2e_shim_peer_SOURCES = tests/e2e/shim_peer.c
+tests_e2e_shim_peer_SOURCES = \
+	tests/e2e/shim_peer.c tests/e2e/shim_session.c tests/e2e/shim_session.h
 tests_e2e_shim_peer_LDADD = libmtcommon.la
+
+# The producer against the consumer, and the hooks under other names, also under sanitizers.
+check_PROGRAMS += tests/stress/shim_producer tests/stress/shim_hooks
+TESTS += tests/stress/shim_producer tests/stress/shim_hooks
+tests_stress_shim_producer_SOURCES = \
+	tests/stress/shim_producer.c common/chunk_producer.c common/chunk_producer.h
+tests_stress_shim_producer_LDADD = libmtcommon.la
+tests_stress_shim_hooks_SOURCES = $(MT_SHIM_SOURCES) \
+	tests/stress/shim_hooks.c tests/e2e/shim_session.c tests/e2e/shim_session.h
+tests_stress_shim_hooks_CFLAGS = $(AM_CFLAGS) -DMT_HARNESS
+tests_stress_shim_hooks_LDADD = libmtcommon.la

@@ -21,15 +21,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/chunk_consumer.h"
 #include "common/clock.h"
 #include "common/control.h"
+#include "tests/e2e/shim_session.h"
 
 #define IMAGES_MAX 20000
 
@@ -64,7 +62,6 @@ static struct mt_shm_options shm_options = { .pool_bytes = 8 << 20,
 					     .max_bytes = 64 << 20,
 					     .flags = MT_SHM_FOLLOW_ENV,
 					     .max_wait_ms = 10000 };
-static uint8_t token[MT_TOKEN_BYTES];
 static FILE *out;
 static bool grows = true;
 
@@ -155,41 +152,18 @@ static size_t read_image(uint32_t index)
 	return count;
 }
 
-static void welcome(int connection)
+static void welcome(int listener)
 {
 	struct mt_hello hello;
-	struct mt_welcome answer = { .magic = MT_HELLO_MAGIC,
-				     .version = MT_CONTROL_VERSION,
-				     .bytes = sizeof(answer) };
-	struct iovec part = { .iov_base = &answer, .iov_len = sizeof(answer) };
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
 	struct image *image;
 	struct mt_shm shm;
 
-	if (recv(connection, &hello, sizeof(hello), 0) != sizeof(hello) ||
-	    memcmp(hello.token, token, sizeof(token)) != 0 || image_count == IMAGES_MAX)
+	if (mt_test_session_welcome(listener, &shm_options, &hello, &shm) != 0)
 		return;
-	shm_options.max_map_bytes = hello.max_map_bytes;
-	if (mt_shm_create(&shm_options, &shm) != 0)
-		return;
-	answer.total_bytes = shm.layout.total_bytes;
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &shm.fd, sizeof(int));
-	if (sendmsg(connection, &message, MSG_NOSIGNAL) < 0) {
+	if (image_count == IMAGES_MAX) {
 		mt_shm_destroy(&shm);
 		return;
 	}
-	close(shm.fd);
-	shm.fd = -1;
 	image = grow(NULL, 1, sizeof(*image));
 	memset(image, 0, sizeof(*image));
 	if (mt_consumer_init(&image->consumer, &shm) != 0)
@@ -199,31 +173,6 @@ static void welcome(int connection)
 	image->pid = hello.pid;
 	image->flags = hello.flags;
 	images[image_count++] = image;
-}
-
-static int open_session(char *value, size_t value_bytes)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	uint8_t name[16];
-	char digits[33], token_digits[33];
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int i;
-
-	if (getrandom(name, sizeof(name), 0) != sizeof(name) ||
-	    getrandom(token, sizeof(token), 0) != sizeof(token))
-		return -1;
-	for (i = 0; i < 16; i++) {
-		sprintf(digits + 2 * i, "%02x", name[i]);
-		sprintf(token_digits + 2 * i, "%02x", token[i]);
-	}
-	snprintf(value, value_bytes, "1:%s:%s:", digits, token_digits);
-	memcpy(address.sun_path + 1, MT_SOCKET_PREFIX, 9);
-	memcpy(address.sun_path + 10, digits, 32);
-	if (bind(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 42) !=
-		    0 ||
-	    listen(fd, 1024) != 0)
-		return -1;
-	return fd;
 }
 
 static pid_t start(char **command, const char *library, const char *session)
@@ -320,12 +269,8 @@ static void serve(int listener, pid_t pid, bool read_on, int *ret_status)
 		struct pollfd poller = { .fd = listener, .events = POLLIN };
 		size_t count = 0;
 
-		while (poll(&poller, 1, 0) > 0) {
-			int connection = accept(listener, NULL, NULL);
-
-			welcome(connection);
-			close(connection);
-		}
+		while (poll(&poller, 1, 0) > 0)
+			welcome(listener);
 		for (i = 0; i < image_count && (read_on || ended); i++)
 			count += read_image(i);
 		if (ended && count == 0)
@@ -382,7 +327,7 @@ int main(int argc, char **argv)
 		}
 	}
 	out = fopen(path, "we");
-	listener = open_session(session, sizeof(session));
+	listener = mt_test_session_open(session, sizeof(session));
 	if (out == NULL || listener < 0 || optind == argc) {
 		perror("shim_peer");
 		return 125;
