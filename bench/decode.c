@@ -4,6 +4,7 @@
  * reader. ns are for an event, bytes those of the file.
  */
 #include <msgpack.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include "common/buf.h"
 #include "common/event_json.h"
 #include "common/frame_enc.h"
+#include "common/frame_hint.h"
 
 enum { EVENTS = 8 * MT_BATCH_EVENTS };
 
@@ -94,6 +96,35 @@ static void run_json(void *data, struct bench_result *ret)
 	mt_buf_fini(&json);
 }
 
+/* Finding module events: there are none, as in most frames of most runs. */
+static void find_modules(struct decode_state *s, bool hints, struct bench_result *ret)
+{
+	static const struct mt_artifact_filter modules = {
+		.types = 1u << MT_EVENT_MAPPING | 1u << MT_EVENT_FORK | 1u << MT_EVENT_EXEC,
+		.to_ns = UINT64_MAX,
+	};
+	struct mt_artifact_reader *reader;
+	struct mt_artifact_batch batch;
+
+	bench_require(!mt_artifact_reader_open_fd(dup(s->fd), &reader, NULL), "opening");
+	mt_artifact_reader_use_hints(reader, hints);
+	mt_artifact_reader_filter(reader, &modules);
+	bench_require(mt_artifact_reader_next(reader, &batch) == 0, "reading");
+	mt_artifact_reader_close(reader);
+	ret->units = EVENTS;
+	ret->bytes = s->file.len;
+}
+
+static void run_modules(void *data, struct bench_result *ret)
+{
+	find_modules(data, true, ret);
+}
+
+static void run_modules_without_hints(void *data, struct bench_result *ret)
+{
+	find_modules(data, false, ret);
+}
+
 static struct decode_state *new_state(enum trace_kind kind)
 {
 	struct mt_event *events = trace_new(kind, EVENTS);
@@ -102,13 +133,19 @@ static struct decode_state *new_state(enum trace_kind kind)
 
 	bench_require(s && !mt_frame_enc_new(MT_FRAME_LEVEL_DEFAULT, &enc), "an encoder");
 	for (size_t at = 0; at < EVENTS; at += MT_BATCH_EVENTS) {
+		uint8_t hint_bytes[MT_FRAME_HINT_BYTES];
+		struct mt_frame_hint hint = { 0 };
 		const uint8_t *frame;
 		size_t len;
 
-		bench_require(
-			!mt_frame_enc_frame(enc, events + at, MT_BATCH_EVENTS, &frame, &len) &&
-				!mt_buf_append(&s->file, frame, len),
-			"encoding");
+		bench_require(!mt_frame_enc_frame(enc, events + at, MT_BATCH_EVENTS, &frame, &len),
+			      "encoding");
+		hint.frame_len = len;
+		mt_frame_hint_add(&hint, events + at, MT_BATCH_EVENTS);
+		mt_frame_hint_write(&hint, hint_bytes);
+		bench_require(!mt_buf_append(&s->file, hint_bytes, sizeof(hint_bytes)) &&
+				      !mt_buf_append(&s->file, frame, len),
+			      "memory");
 	}
 	bench_require(!mt_buf_reserve(&s->content, MT_BATCH_EVENTS * 192), "memory");
 	s->fd = memfd_create("artifact", MFD_CLOEXEC);
@@ -130,6 +167,8 @@ int main(void)
 	bench_add(&b, "real: zstd + msgpack-c", run_msgpack_c, real);
 	bench_add(&b, "real: our reader", run_reader, real);
 	bench_add(&b, "real: our reader, to NDJSON", run_json, real);
+	bench_add(&b, "real: module events, hints", run_modules, real);
+	bench_add(&b, "real: module events, no hints", run_modules_without_hints, real);
 	bench_add(&b, "random addr: zstd alone", run_zstd, random_addr);
 	bench_add(&b, "random addr: our reader", run_reader, random_addr);
 	return bench_run(&b);
