@@ -17,12 +17,13 @@ tests_e2e_mkartifact_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS)
 tests_e2e_mkartifact_LDADD = libmtcommon.la $(ZSTD_LIBS)
 tool_tests = \
 	tests/e2e/tool_dump.sh \
+	tests/e2e/tool_recount.sh \
 	tests/e2e/tool_stat.sh \
 	tests/e2e/tool_usage.sh \
 	tests/e2e/tool_verify.sh
 dist_check_SCRIPTS += $(tool_tests)
 TESTS += $(tool_tests)
-EXTRA_DIST += tests/e2e/tool tests/e2e/tool_lib.sh
+EXTRA_DIST += tests/e2e/recount.py tests/e2e/tool tests/e2e/tool_lib.sh
 
 # The commands over damaged files, in one process.
 check_PROGRAMS += tests/unit/tool_damage
