@@ -161,6 +161,7 @@ static bool add_bind(struct mt_order *order, struct mt_image *image,
 	bind->image = image;
 	bind->claim = *claim;
 	bind->since_ns = order->now_ns;
+	bind->since_round = order->round;
 	if (claim->parent == 0 && !image->root_bind) {
 		bind->root = true;
 		image->root_bind = bind;

@@ -25,6 +25,9 @@
 #define MT_BLOCKED_NS	   UINT64_C(500000000) /* the kernel's queue waits for streams at most */
 #define MT_PROCESS_BUCKETS 4096u
 
+/* A round may take long (a slow disk, a busy machine): bounds count rounds as well. */
+#define MT_GATE_ROUNDS 16u
+
 struct mt_process;
 struct mt_image;
 struct mt_bind;
@@ -52,6 +55,7 @@ struct mt_bind {
 	struct mt_reader *readers;
 	struct mt_proc_claim claim;
 	uint64_t since_ns; /* noticed */
+	uint64_t since_round;
 	uint64_t lost[MT_LOST_CAUSES];
 	uint32_t reader_count;
 	bool root;	 /* of the process that registered the image */
@@ -124,6 +128,7 @@ struct mt_order {
 
 	struct mt_kev_node *kernel_head, **kernel_tail;
 	uint64_t kernel_last_stamp;
+	uint64_t kernel_blocked_round;
 	uint64_t kernel_blocked_ns; /* 0, or since when the head waits for streams */
 	bool kernel_lossy;	    /* records of the kernel were lost */
 

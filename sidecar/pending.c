@@ -102,9 +102,13 @@ bool mt_pending_apply(struct mt_order *order)
 	struct mt_kev_node *node = order->kernel_head;
 
 	if (!is_ready(order, node)) {
-		if (order->kernel_blocked_ns == 0)
+		if (order->kernel_blocked_ns == 0) {
 			order->kernel_blocked_ns = order->now_ns;
-		if (order->now_ns - order->kernel_blocked_ns < MT_BLOCKED_NS && !order->forcing)
+			order->kernel_blocked_round = order->round;
+		}
+		if (!order->forcing &&
+		    (order->now_ns - order->kernel_blocked_ns < MT_BLOCKED_NS ||
+		     order->round - order->kernel_blocked_round < MT_GATE_ROUNDS))
 			return false;
 	}
 	order->kernel_blocked_ns = 0;
@@ -216,6 +220,15 @@ static int32_t parent_pid_of(const struct mt_bind *bind)
 	return image->pid;
 }
 
+static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *bind)
+{
+	for (const struct mt_kev_node *node = order->kernel_head; node; node = node->next)
+		if (node->event.type == MT_KEV_FORK &&
+		    (node->event.pid == bind->claim.pid || node->event.ns_pid == bind->claim.pid))
+			return true;
+	return false;
+}
+
 static void ask_fork(struct mt_order *order, struct mt_bind *bind)
 {
 	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
@@ -248,8 +261,10 @@ void mt_gates_check(struct mt_order *order)
 		if (image->attached || image->exec_asked)
 			continue;
 		/* Whoever registers without an exec of its own (manual use) says so. */
-		if (!kernel || image->root || image->since_ns < given_up ||
-		    (order->finishing && image->since_round < order->round &&
+		if (!kernel || image->root ||
+		    (((image->since_ns < given_up &&
+		       image->since_round + MT_GATE_ROUNDS < order->round) ||
+		      (order->finishing && image->since_round < order->round)) &&
 		     !exec_is_queued(order, image)))
 			ask_exec(order, image);
 	}
@@ -257,8 +272,10 @@ void mt_gates_check(struct mt_order *order)
 		if (bind->root || bind->fork_asked)
 			continue;
 		/* With a marker the parent's word comes when it is back from fork(). */
-		if ((!kernel && bind->claim.fork_number == 0) || order->finishing ||
-		    bind->since_ns < given_up)
+		if (((!kernel && bind->claim.fork_number == 0) || order->finishing ||
+		     (bind->since_ns < given_up &&
+		      bind->since_round + MT_GATE_ROUNDS < order->round)) &&
+		    !fork_is_queued(order, bind))
 			ask_fork(order, bind);
 	}
 }

@@ -130,10 +130,10 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 	struct mt_process *process = mt_process_find(order, kev->pid);
 
 	if (process && !process->exited) {
-		if (process->fork_asked && process->parent_pid == kev->parent_pid) {
-			/* The kernel's own word of a Fork that was taken for lost. */
+		/* The kernel's own word of a Fork that was taken for lost, or the other way. */
+		if ((process->fork_asked || node->image) &&
+		    process->parent_pid == kev->parent_pid) {
 			process->fork_asked = false;
-			process->ns_pid = kev->ns_pid;
 			return;
 		}
 		end_memory(order, process); /* its Exit was lost */
