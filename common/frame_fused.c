@@ -57,8 +57,8 @@ struct mt_frame_fused {
 	uint32_t block;	   /* its number in the frame */
 	bool described;	   /* `tables` are what the decoder has */
 	bool cpu_has_bits;
-	struct mt_fse_table tables[MT_FSE_KINDS];
-	struct mt_fse_table known[MT_FSE_KINDS];
+	struct mt_fse_tables tables;
+	struct mt_fse_tables known;
 	struct mt_fused_plan plan;
 };
 
@@ -80,9 +80,9 @@ static bool is_power_of_4(uint32_t v)
 }
 
 /* Writes the modes and, if they change, the tables; returns those to code with. */
-static const struct mt_fse_table *put_tables(struct mt_frame_fused *f, size_t n, uint8_t **p)
+static const struct mt_fse_tables *put_tables(struct mt_frame_fused *f, size_t n, uint8_t **p)
 {
-	uint32_t counts[MT_FSE_KINDS][MT_FSE_CODES_MAX];
+	uint32_t counts[MT_FSE_ROWS];
 	bool wanted = !f->described || f->block == 0 || is_power_of_4(f->block);
 	enum table_mode mode = f->described ? MODE_REPEAT : MODE_KNOWN;
 
@@ -90,21 +90,20 @@ static const struct mt_fse_table *put_tables(struct mt_frame_fused *f, size_t n,
 		mode = MODE_DESCRIBED;
 	*(*p)++ = (uint8_t)(mode << 6 | mode << 4 | mode << 2);
 	if (mode == MODE_KNOWN)
-		return f->known;
+		return &f->known;
 	if (mode == MODE_DESCRIBED) {
 		mt_fused_count(f->plan.seqs, n, counts);
-		for (unsigned int k = 0; k < MT_FSE_KINDS; k++)
-			*p += mt_fse_from_counts(&f->tables[k], (enum mt_fse_kind)k, counts[k], *p);
+		*p = mt_fse_from_counts(&f->tables, counts, *p);
 		f->described = true;
 	}
-	return f->tables;
+	return &f->tables;
 }
 
 /* Writes the sequences that were planned; returns the end. */
 static uint8_t *put_sequences(struct mt_frame_fused *f, uint8_t *p)
 {
 	size_t n = (size_t)(f->plan.out.seq - f->plan.seqs);
-	const struct mt_fse_table *tables;
+	const struct mt_fse_tables *tables;
 
 	if (n >= 128)
 		*p++ = (uint8_t)((n >> 8) + 128);
@@ -146,7 +145,7 @@ static int put_block(struct mt_frame_fused *f)
 	lits_len = (size_t)(plan->out.lit - p);
 	seqs_room = MT_FUSED_BITS_ROOM((size_t)(plan->out.seq - plan->seqs));
 	ret = mt_buf_reserve(&f->frame, BLOCK_HEAD + LITERALS_HEAD + lits_len + SEQUENCES_HEAD +
-						MT_FSE_KINDS * MT_FSE_HEAD_MAX + seqs_room);
+						MT_FSE_HEAD_MAX + seqs_room);
 	if (ret)
 		return ret;
 	start = f->frame.data + f->frame.len;
@@ -246,8 +245,7 @@ int mt_frame_fused_new(int level, struct mt_frame_fused **ret_fused)
 		return ret;
 	}
 	f->plan.serializer = f->fallback;
-	for (unsigned int k = 0; k < MT_FSE_KINDS; k++)
-		mt_fse_predefined(&f->known[k], (enum mt_fse_kind)k);
+	mt_fse_predefined(&f->known);
 	mt_frame_fused_allow_cpu(f, true);
 	*ret_fused = f;
 	return 0;

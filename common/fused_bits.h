@@ -13,16 +13,16 @@
 #include <stdint.h>
 
 #include "common/fused_fse.h"
+#include "common/fused_seq.h"
 
 /* Room that n sequences need at most: 75 bits each, and what the writer touches at the end. */
 #define MT_FUSED_BITS_ROOM(n) ((size_t)(n)*10 + 32)
 
-/* How often each code occurs in the sequences; adds nothing to what was counted before. */
-void mt_fused_count(const uint64_t *seqs, size_t n,
-		    uint32_t ret_counts[MT_FSE_KINDS][MT_FSE_CODES_MAX]);
+/* How often each code occurs in the sequences, by its row. */
+void mt_fused_count(const struct mt_fused_seq *seqs, size_t n, uint32_t ret_counts[MT_FSE_ROWS]);
 
 /* Writes n > 0 sequences to `out`; returns the end of what was written. */
-uint8_t *mt_fused_bits(const uint64_t *seqs, size_t n, const struct mt_fse_table *tables,
-		       bool cpu_has_bits, uint8_t *out);
+uint8_t *mt_fused_bits(const struct mt_fused_seq *seqs, size_t n,
+		       const struct mt_fse_tables *tables, bool cpu_has_bits, uint8_t *out);
 
 #endif

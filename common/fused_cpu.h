@@ -9,7 +9,6 @@
 #define MT_COMMON_FUSED_CPU_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -33,12 +32,6 @@ static inline bool mt_fused_cpu_has_bits(void)
 #else
 	return false;
 #endif
-}
-
-/* How many bits v has: 0 for 0, 64 when the highest is set. */
-MT_FUSED_LOOP unsigned int mt_fused_bit_length(uint64_t v)
-{
-	return v ? 64 - (unsigned int)__builtin_clzll(v) : 0;
 }
 
 #endif

@@ -17,10 +17,13 @@
  * number of bits that brings x into p..2p-1.
  */
 
-static const uint8_t codes_of[MT_FSE_KINDS] = {
-	[MT_FSE_LITS] = MT_FSE_LITS_CODES,
-	[MT_FSE_OFFSETS] = MT_FSE_OFFSETS_CODES,
-	[MT_FSE_MATCHES] = MT_FSE_MATCHES_CODES,
+static const struct {
+	uint8_t row;
+	uint8_t codes;
+} kinds[MT_FSE_KINDS] = {
+	[MT_FSE_LITS] = { MT_FSE_LITS_ROW, MT_FSE_LITS_CODES },
+	[MT_FSE_OFFSETS] = { MT_FSE_OFFSETS_ROW, MT_FSE_OFFSETS_CODES },
+	[MT_FSE_MATCHES] = { MT_FSE_MATCHES_ROW, MT_FSE_MATCHES_CODES },
 };
 
 /* RFC 8878, 3.1.1.3.2.2; -1 is a code of less than one cell, which gets one at the table's end. */
@@ -56,15 +59,12 @@ static void spread(const int16_t *probs, unsigned int codes, unsigned int log, u
 }
 
 /* The row of one code, whose cells stand in `cell`, p of them in table order. */
-static void fill_row(struct mt_fse_table *table, unsigned int code, const uint8_t *cell,
-		     unsigned int p)
+static void fill_row(uint16_t *row, unsigned int log, const uint8_t *cell, unsigned int p)
 {
-	unsigned int size = 1u << table->log, x = size, bits = table->log;
-	uint16_t *row = table->step[code];
+	unsigned int size = 1u << log, x = size, bits = log;
 
 	while (size >> bits < p)
 		bits--;
-	table->first[code] = cell[0];
 	/* From here p <= x >> bits < 2p; x grows by the neighbours of one cell. */
 	while (x < 2 * size) {
 		unsigned int run;
@@ -80,8 +80,9 @@ static void fill_row(struct mt_fse_table *table, unsigned int code, const uint8_
 	}
 }
 
-static void build(struct mt_fse_table *table, const int16_t *probs, unsigned int codes,
-		  unsigned int log)
+/* `codes` may be more than we have rows for: those will not come. */
+static void build(struct mt_fse_tables *tables, enum mt_fse_kind kind, const int16_t *probs,
+		  unsigned int codes, unsigned int log)
 {
 	uint8_t cells[MT_FSE_STATES], sorted[MT_FSE_STATES];
 	unsigned int start[MT_FSE_CODES_MAX + 1], fill[MT_FSE_CODES_MAX];
@@ -94,12 +95,16 @@ static void build(struct mt_fse_table *table, const int16_t *probs, unsigned int
 	spread(probs, codes, log, cells);
 	for (unsigned int i = 0; i < 1u << log; i++)
 		sorted[fill[cells[i]]++] = (uint8_t)i;
-	table->log = (uint8_t)log;
-	for (unsigned int c = 0; c < codes; c++)
-		fill_row(table, c, sorted + start[c], start[c + 1] - start[c]);
+	tables->log[kind] = (uint8_t)log;
+	for (unsigned int c = 0; c < kinds[kind].codes; c++) {
+		unsigned int row = kinds[kind].row + c;
+
+		tables->first[row] = sorted[start[c]];
+		fill_row(tables->step[row], log, sorted + start[c], start[c + 1] - start[c]);
+	}
 }
 
-void mt_fse_predefined(struct mt_fse_table *table, enum mt_fse_kind kind)
+void mt_fse_predefined(struct mt_fse_tables *tables)
 {
 	static const struct {
 		const int8_t *probs;
@@ -112,9 +117,11 @@ void mt_fse_predefined(struct mt_fse_table *table, enum mt_fse_kind kind)
 	};
 	int16_t probs[MT_FSE_CODES_MAX];
 
-	for (unsigned int c = 0; c < known[kind].codes; c++)
-		probs[c] = known[kind].probs[c];
-	build(table, probs, known[kind].codes, known[kind].log);
+	for (unsigned int k = 0; k < MT_FSE_KINDS; k++) {
+		for (unsigned int c = 0; c < known[k].codes; c++)
+			probs[c] = known[k].probs[c];
+		build(tables, (enum mt_fse_kind)k, probs, known[k].codes, known[k].log);
+	}
 }
 
 /*
@@ -145,12 +152,11 @@ static void divide(const uint32_t *counts, unsigned int codes, int16_t *probs)
  * RFC 8878, 4.1.1: each probability plus one, in as few bits as what is left
  * allows; small values save one bit where the range is not a power of two.
  */
-static size_t describe(const int16_t *probs, unsigned int codes, uint8_t *out)
+static uint8_t *describe(const int16_t *probs, unsigned int codes, uint8_t *p)
 {
 	unsigned int remaining = MT_FSE_STATES + 1, threshold = MT_FSE_STATES;
 	unsigned int width = MT_FSE_LOG + 1, held_bits = 4;
 	uint32_t held = MT_FSE_LOG - 5;
-	uint8_t *p = out;
 
 	for (unsigned int c = 0; c < codes; c++) {
 		unsigned int max = 2 * threshold - 1 - remaining;
@@ -170,15 +176,17 @@ static size_t describe(const int16_t *probs, unsigned int codes, uint8_t *out)
 	}
 	if (held_bits)
 		*p++ = (uint8_t)held;
-	return (size_t)(p - out);
+	return p;
 }
 
-size_t mt_fse_from_counts(struct mt_fse_table *table, enum mt_fse_kind kind, const uint32_t *counts,
-			  uint8_t *out)
+uint8_t *mt_fse_from_counts(struct mt_fse_tables *tables, const uint32_t *counts, uint8_t *out)
 {
-	int16_t probs[MT_FSE_CODES_MAX] = { 0 };
+	for (unsigned int k = 0; k < MT_FSE_KINDS; k++) {
+		int16_t probs[MT_FSE_CODES_MAX] = { 0 };
 
-	divide(counts, codes_of[kind], probs);
-	build(table, probs, codes_of[kind], MT_FSE_LOG);
-	return describe(probs, codes_of[kind], out);
+		divide(counts + kinds[k].row, kinds[k].codes, probs);
+		build(tables, (enum mt_fse_kind)k, probs, kinds[k].codes, MT_FSE_LOG);
+		out = describe(probs, kinds[k].codes, out);
+	}
+	return out;
 }

@@ -2,7 +2,6 @@
 #include "common/fused_plan.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <string.h>
 
 #include "common/fused_cpu.h"
@@ -75,9 +74,9 @@ enum {
 	THREADS_MAX = 1 << 13 /* and how many numbers there are */
 };
 
-/* What the types have after addr. */
+/* What a type has after addr. */
 struct rule {
-	uint64_t size_mask; /* all bits if there is a size; so with old_addr and the stack hash */
+	uint64_t size_mask; /* all bits if there is a size; and so on */
 	uint64_t old_mask;
 	uint64_t hash_mask;
 	uint32_t text; /* bytes of "a4type", the type's name and "a4size"; 0: byte by byte */
@@ -86,7 +85,8 @@ struct rule {
 #define TYPE_TEXT(name) (5 + 1 + sizeof(name) - 1)
 #define ALL		(~(uint64_t)0)
 
-static const struct rule rules[MT_EVENT_TYPES] = {
+/* By whatever stands in an event's type. */
+static const struct rule rules[UINT8_MAX + 1] = {
 	[MT_EVENT_MALLOC] = { ALL, 0, ALL, TYPE_TEXT("Malloc") + TEXT_SIZE },
 	[MT_EVENT_CALLOC] = { ALL, 0, ALL, TYPE_TEXT("Calloc") + TEXT_SIZE },
 	[MT_EVENT_ALIGNED_ALLOC] = { ALL, 0, ALL, TYPE_TEXT("AlignedAlloc") + TEXT_SIZE },
@@ -100,30 +100,33 @@ static const struct rule rules[MT_EVENT_TYPES] = {
 };
 
 /*
- * What an integer adds to the sum, by its bit length, where 0 stands for "not
- * there" and the number 0 has length 1.
+ * What a field adds to the sum, by its leading zeroes. (0 is written as 1 is, so
+ * that it has not 64 of them.) Its length includes the text of its key, but for
+ * the keys that are counted elsewhere.
  */
 #define FORM(shift, form, bytes) ((bytes) | (uint32_t)(form) << (shift))
-#define FORMS(shift)                                                                    \
-	{                                                                               \
-		[1 ... 7] = FORM(shift, 1, 1), [8] = FORM(shift, 2, 2),                 \
-		       [9 ... 16] = FORM(shift, 3, 3), [17 ... 32] = FORM(shift, 4, 5), \
-		       [33 ... 64] = FORM(shift, 5, 9),                                 \
+#define FORMS(shift, text)                                                               \
+	{                                                                                \
+		[57 ... 63] = FORM(shift, 1, text + 1), [56] = FORM(shift, 2, text + 2), \
+			[48 ... 55] = FORM(shift, 3, text + 3),                          \
+			[32 ... 47] = FORM(shift, 4, text + 5),                          \
+			[0 ... 31] = FORM(shift, 5, text + 9),                           \
 	}
 
 enum field { FIELD_TIMESTAMP, FIELD_ADDR, FIELD_SIZE, FIELD_OLD, FIELD_HASH, FIELDS };
 
-static const uint32_t forms[FIELDS][65] = {
-	[FIELD_TIMESTAMP] = FORMS(12), [FIELD_ADDR] = FORMS(15), [FIELD_SIZE] = FORMS(18),
-	[FIELD_OLD] = FORMS(21),       [FIELD_HASH] = FORMS(24),
+static const uint32_t forms[FIELDS][64] = {
+	[FIELD_TIMESTAMP] = FORMS(12, 0),    [FIELD_ADDR] = FORMS(15, TEXT_ADDR),
+	[FIELD_SIZE] = FORMS(18, 0),	     [FIELD_OLD] = FORMS(21, TEXT_OLD),
+	[FIELD_HASH] = FORMS(24, TEXT_HASH),
 };
 
 MT_FUSED_LOOP uint32_t form_of(enum field field, uint64_t v)
 {
-	return forms[field][mt_fused_bit_length(v | 1)];
+	return forms[field][__builtin_clzll(v | 1)];
 }
 
-MT_FUSED_LOOP uint32_t int_bytes(uint32_t form)
+MT_FUSED_LOOP uint32_t length_of(uint32_t form)
 {
 	return form & 0xff;
 }
@@ -131,7 +134,7 @@ MT_FUSED_LOOP uint32_t int_bytes(uint32_t form)
 static uint32_t signed_bytes(int32_t v)
 {
 	if (v >= 0)
-		return int_bytes(form_of(FIELD_SIZE, (uint64_t)v));
+		return length_of(form_of(FIELD_SIZE, (uint64_t)v));
 	return v >= -32 ? 1 : v >= INT8_MIN ? 2 : v >= INT16_MIN ? 3 : 5;
 }
 
@@ -152,152 +155,157 @@ add_thread(struct mt_fused_plan *plan, struct mt_fused_thread *slot, const struc
 		slot->shape = plan->threads_n << THREAD_SHIFT;
 }
 
+MT_FUSED_LOOP struct mt_fused_thread *thread_slot(struct mt_fused_plan *plan, uint64_t ids)
+{
+	return &plan->threads[(ids * 0x9e3779b97f4a7c15u) >> (64 - MT_FUSED_THREADS_LOG)];
+}
+
 MT_FUSED_LOOP const struct mt_fused_thread *find_thread(struct mt_fused_plan *plan,
 							const struct mt_event *e)
 {
-	uint64_t ids = thread_ids(e);
-	struct mt_fused_thread *slot =
-		&plan->threads[(ids * 0x9e3779b97f4a7c15u) >> (64 - MT_FUSED_THREADS_LOG)];
+	struct mt_fused_thread *slot = thread_slot(plan, thread_ids(e));
 
-	if (__builtin_expect(slot->ids != ids || !slot->len, 0))
+	if (__builtin_expect(slot->ids != thread_ids(e), 0))
 		add_thread(plan, slot, e);
 	return slot;
 }
 
 /*
- * One field laid over its like. `text` is what stands before its low bytes
- * since the last field: it goes to the growing sequence. If the numbers
- * differ, that one is final, and the next begins with the bytes that do.
+ * One field laid over its like. `len` is what it takes with the text since the
+ * field before: all but its low bytes goes to the growing sequence. If the
+ * numbers differ, that one is sealed, and the next begins with those bytes.
  */
-MT_FUSED_LOOP void lay_field(struct mt_fused_out *out, uint32_t text, uint64_t mine,
-			     uint64_t theirs)
+MT_FUSED_LOOP void lay_field(struct mt_fused_out *out, uint32_t len, uint64_t mine, uint64_t theirs)
 {
-	uint32_t low = (mt_fused_bit_length(mine ^ theirs) + 7) / 8;
-	uint64_t be = htobe64(mine << ((64 - 8 * low) & 63));
+	uint32_t zeroes, low;
+	uint64_t be;
 
-	out->word += (uint64_t)(text - low) << MT_SEQ_MATCH_SHIFT;
-	*out->seq = out->word;
+	out->match += len;
+	if (mine == theirs)
+		return;
+	zeroes = (uint32_t)__builtin_clzll(mine ^ theirs);
+	low = 8 - zeroes / 8;
+	be = htobe64(mine << (zeroes & 56));
 	memcpy(out->lit, &be, sizeof(be));
-	out->seq += low != 0;
+	out->match -= low;
+	*out->seq++ = mt_fused_seal(out);
 	out->lit += low;
-	if (low)
-		out->word = (uint64_t)low << MT_SEQ_LIT_SHIFT | MT_SEQ_REPEAT;
+	out->lits = low;
+	out->match = 0;
+	mt_fused_out_repeat(out);
 }
 
-/* The first match of an event begins: what the growing sequence is then. */
+/* The first match of an event begins. Literals of the event before may wait for it. */
 MT_FUSED_LOOP void begin_match(struct mt_fused_out *out, uint32_t dist)
 {
-	uint64_t word = out->word;
-
 	if (__builtin_expect(dist == out->dist, 0)) {
 		mt_fused_out_match(out, dist, 0);
 		return;
 	}
-	*out->seq = word;
-	if (MT_SEQ_MATCH(word)) {
-		out->seq++;
-		word = 0;
-	}
-	/* Literals that wait have the offset of a match that will not come. */
-	out->word = (word >> MT_SEQ_LIT_SHIFT) << MT_SEQ_LIT_SHIFT | MT_SEQ_NEW(dist);
-	out->dist = dist;
+	mt_fused_out_end(out);
+	mt_fused_out_distance(out, dist);
 }
 
-/* The two tables' slots for an event. */
-struct slots {
-	uint16_t *exact;
-	uint16_t *near;
-};
-
-MT_FUSED_LOOP struct slots find_slots(struct mt_fused_plan *plan, uint32_t shape, uint64_t size,
-				      uint64_t hash)
+MT_FUSED_LOOP uint16_t *exact_slot(struct mt_fused_plan *plan, uint32_t shape, uint64_t size,
+				   uint64_t hash)
 {
 	uint64_t key = (size * 0xd6e8feb86659fd93u) ^ hash ^ shape;
 
-	return (struct slots){
-		&plan->exact[(key * 0x9e3779b97f4a7c15u) >> (64 - MT_FUSED_EXACT_LOG)],
-		&plan->near[(uint32_t)(shape * 0x9e3779b1u) >> (32 - MT_FUSED_NEAR_LOG)],
-	};
+	return &plan->exact[(key * 0x9e3779b97f4a7c15u) >> (64 - MT_FUSED_EXACT_LOG)];
 }
 
-MT_FUSED_LOOP bool usable(const struct mt_fused_plan *plan, struct mt_fused_mark mark,
-			  uint32_t shape)
+MT_FUSED_LOOP uint16_t *near_slot(struct mt_fused_plan *plan, uint32_t shape)
 {
-	return mark.shape == shape && plan->pos - mark.pos <= MT_FUSED_WINDOW;
+	return &plan->near[(uint32_t)(shape * 0x9e3779b1u) >> (32 - MT_FUSED_NEAR_LOG)];
 }
 
-/* Plans plan->next. Returns as mt_fused_plan_block() does. */
-MT_FUSED_LOOP int plan_event(struct mt_fused_plan *plan, struct mt_fused_out *out)
+/* Where planning stands; in variables of its own, since all that is written may be the plan. */
+struct cursor {
+	const struct mt_event *event;
+	uint32_t pos;
+	uint32_t number;
+};
+
+static __attribute__((noinline)) int plan_slow(struct mt_fused_plan *plan, struct mt_fused_out *out,
+					       struct cursor *at, uint32_t shape)
 {
-	const struct mt_event *e = &plan->events[plan->next], *r;
+	int ret;
+
+	plan->out = *out;
+	plan->pos = at->pos;
+	plan->next = at->number - 1;
+	ret = mt_fused_plan_slow(plan, shape);
+	*out = plan->out;
+	at->pos = plan->pos;
+	return ret;
+}
+
+/* Plans one event, but does not step over it. Returns as mt_fused_plan_block() does. */
+MT_FUSED_LOOP int plan_event(struct mt_fused_plan *plan, struct mt_fused_out *out,
+			     struct cursor *at)
+{
+	const struct mt_event *e = at->event, *r;
 	const struct rule *rule = &rules[e->type];
 	const struct mt_fused_thread *thread = find_thread(plan, e);
 	uint64_t size = e->size & rule->size_mask, hash = e->stack_hash & rule->hash_mask;
-	uint64_t old_mask = rule->old_mask & -(uint64_t)(e->flags & MT_EVENT_HAS_OLD);
-	uint64_t old = e->aux & old_mask;
+	uint64_t has_old = rule->old_mask & -(uint64_t)(e->flags & MT_EVENT_HAS_OLD);
 	uint32_t ts_form = form_of(FIELD_TIMESTAMP, e->timestamp_ns);
 	uint32_t addr_form = form_of(FIELD_ADDR, e->addr);
 	uint32_t size_form = form_of(FIELD_SIZE, size) & (uint32_t)rule->size_mask;
-	uint32_t old_form = form_of(FIELD_OLD, old) & (uint32_t)old_mask;
+	uint32_t old_form = has_old ? form_of(FIELD_OLD, e->aux) : 0;
 	uint32_t hash_form = hash ? form_of(FIELD_HASH, hash) : 0;
 	uint32_t sum = ts_form + addr_form + size_form + old_form + hash_form;
-	uint32_t shape = (sum >> 8) + e->type + thread->shape;
-	uint32_t len = thread->len + (sum & 0xff) + TEXT_ADDR + rule->text +
-		       (old_mask ? TEXT_OLD : 0) + (hash ? TEXT_HASH : 0);
-	uint32_t number = plan->next + 1, found;
-	struct slots slots = find_slots(plan, shape, size, hash);
+	uint32_t shape = (sum >> 8) + e->type + thread->shape, found;
+	uint16_t *exact = exact_slot(plan, shape, size, hash), *near = near_slot(plan, shape);
+	uint64_t mark = MT_FUSED_MARK(shape, at->pos), dist;
 
-	found = *slots.exact;
-	if (!usable(plan, plan->marks[found], shape))
-		found = *slots.near;
-	if (!rule->text)
-		shape = 0;
-	if (__builtin_expect(
-		    !rule->text || !thread->shape || !usable(plan, plan->marks[found], shape), 0)) {
-		int ret;
-
-		plan->out = *out;
-		ret = mt_fused_plan_slow(plan, shape);
-		*out = plan->out;
-		if (ret || !thread->shape || !shape)
-			return ret;
-		*slots.exact = *slots.near = (uint16_t)number;
-		return 0;
+	/* One number tells both: another shape makes the distance huge. */
+	found = *exact;
+	dist = mark - plan->marks[found];
+	if (dist > MT_FUSED_WINDOW) {
+		found = *near;
+		dist = mark - plan->marks[found];
 	}
-	*slots.exact = *slots.near = (uint16_t)number;
-	plan->marks[number] = (struct mt_fused_mark){ plan->pos, shape };
+	if (__builtin_expect(!rule->text || !thread->shape || dist > MT_FUSED_WINDOW, 0)) {
+		if (rule->text && thread->shape)
+			*exact = *near = (uint16_t)at->number;
+		return plan_slow(plan, out, at, rule->text ? shape : 0);
+	}
+	*exact = *near = (uint16_t)at->number;
+	plan->marks[at->number] = mark;
 	r = &plan->events[found - 1];
-	begin_match(out, plan->pos - plan->marks[found].pos);
-	lay_field(out, thread->len + int_bytes(ts_form), e->timestamp_ns, r->timestamp_ns);
-	lay_field(out, TEXT_ADDR + int_bytes(addr_form), e->addr, r->addr);
-	if (old_mask) {
-		uint32_t text = rule->text - TEXT_SIZE;
-
-		lay_field(out, text + TEXT_OLD + int_bytes(old_form), old, r->aux);
-		lay_field(out, TEXT_SIZE + int_bytes(size_form), size, r->size);
-	} else {
-		lay_field(out, rule->text + int_bytes(size_form), size, r->size & rule->size_mask);
+	begin_match(out, (uint32_t)dist);
+	lay_field(out, thread->len + length_of(ts_form), e->timestamp_ns, r->timestamp_ns);
+	lay_field(out, length_of(addr_form), e->addr, r->addr);
+	out->match += rule->text;
+	if (has_old) {
+		out->match -= TEXT_SIZE;
+		lay_field(out, length_of(old_form), e->aux, r->aux);
+		out->match += TEXT_SIZE;
 	}
+	lay_field(out, length_of(size_form), size, r->size & rule->size_mask);
 	if (hash)
-		lay_field(out, TEXT_HASH + int_bytes(hash_form), hash, r->stack_hash);
-	plan->pos += len;
-	plan->next++;
+		lay_field(out, length_of(hash_form), hash, r->stack_hash);
+	at->pos += thread->len + length_of(sum) + rule->text;
 	return 0;
 }
 
 MT_FUSED_LOOP int plan_block(struct mt_fused_plan *plan, uint8_t *lit)
 {
-	struct mt_fused_out out = { plan->seqs, 0, lit, plan->out.dist };
+	struct mt_fused_out out = { .seq = plan->seqs, .lit = lit, .dist = plan->out.dist };
+	struct cursor at = { plan->events + plan->next, plan->pos, plan->next + 1 };
 	uint32_t end = plan->pos + MT_FUSED_BLOCK_TARGET;
 	int ret = 0;
 
-	while (!ret && plan->next < plan->n && plan->pos < end) {
-		if (plan->events[plan->next].type >= MT_EVENT_TYPES)
-			return -EINVAL;
-		ret = plan_event(plan, &out);
+	while (!ret && at.number <= plan->n && at.pos < end) {
+		ret = plan_event(plan, &out, &at);
+		at.event++;
+		at.number++;
 	}
-	mt_fused_out_flush(&out);
+	mt_fused_out_end(&out);
 	plan->out = out;
+	plan->pos = at.pos;
+	plan->next = at.number - 1;
 	return ret;
 }
 
@@ -332,10 +340,12 @@ void mt_fused_plan_begin(struct mt_fused_plan *plan, const struct mt_event *even
 	plan->threads_n = 0;
 	plan->slow_events = 0;
 	plan->out = (struct mt_fused_out){ 0 };
-	plan->marks[0] = (struct mt_fused_mark){ 0, 0 };
+	plan->marks[0] = 0;
 	memset(plan->exact, 0, sizeof(plan->exact));
 	memset(plan->near, 0, sizeof(plan->near));
 	memset(plan->alike, 0, sizeof(plan->alike));
 	memset(plan->of_type, 0, sizeof(plan->of_type));
 	memset(plan->threads, 0, sizeof(plan->threads));
+	/* An empty slot holds ids that belong into another one; 0 belongs into the first. */
+	thread_slot(plan, 0)->ids = 1;
 }

@@ -21,17 +21,18 @@
 #define MT_FUSED_ALIKE_LOG   10
 #define MT_FUSED_THREADS_LOG 8
 
-/* Where an event's content stands, and its shape: 0 when no later event may be laid over it. */
-struct mt_fused_mark {
-	uint32_t pos;
-	uint32_t shape;
-};
+/*
+ * Where an event's content stands, and above it the event's shape: 0 when no
+ * later event may be laid over it.
+ */
+#define MT_FUSED_MARK(shape, pos) ((uint64_t)(shape) << 32 | (pos))
+#define MT_FUSED_MARK_POS(mark)	  ((uint32_t)(mark))
 
 /* A thread of the frame. */
 struct mt_fused_thread {
 	uint64_t ids;	/* pid and tid as they stand in the event */
 	uint32_t shape; /* its part of a shape: its number; 0: too many threads, none */
-	uint32_t len;	/* bytes from the event's begin to the timestamp; 0: no thread */
+	uint32_t len;	/* bytes from the event's begin to the timestamp */
 };
 
 /* Events are numbered from 1, so that a table of zeros holds none. */
@@ -51,9 +52,9 @@ struct mt_fused_plan {
 	uint16_t alike[1 << MT_FUSED_ALIKE_LOG];
 	uint16_t of_type[MT_EVENT_TYPES];
 	struct mt_fused_thread threads[1 << MT_FUSED_THREADS_LOG];
-	struct mt_fused_mark marks[MT_BATCH_EVENTS + 1];
+	uint64_t marks[MT_BATCH_EVENTS + 1];
 	uint8_t bytes[MT_FUSED_EVENT_MAX];
-	uint64_t seqs[MT_FUSED_SEQS_MAX];
+	struct mt_fused_seq seqs[MT_FUSED_SEQS_MAX];
 };
 
 /* The frame is one for libzstd: it holds a Stack or an event above MT_FUSED_EVENT_MAX. */
@@ -70,7 +71,7 @@ void mt_fused_plan_begin(struct mt_fused_plan *plan, const struct mt_event *even
  */
 int mt_fused_plan_block(struct mt_fused_plan *plan, bool cpu_has_bits, uint8_t *lit);
 
-/* Plans plan->next byte by byte and moves on. Returns as mt_fused_plan_block() does. */
+/* Plans plan->next byte by byte; plan->pos moves on. Returns as mt_fused_plan_block() does. */
 int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape);
 
 #endif

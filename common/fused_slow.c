@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <errno.h>
 #include <string.h>
 
 #include "common/fused_plan.h"
@@ -90,7 +91,7 @@ static void end_run(struct mt_fused_out *out, const uint8_t *bytes, struct run *
 	uint32_t len = run->to - run->from;
 	uint32_t least = run->dist == out->dist ? FIRST_MATCH : NEW_MATCH;
 
-	if (len && (len >= least || (MT_SEQ_MATCH(out->word) && run->dist == out->dist)))
+	if (len && (len >= least || (out->match && run->dist == out->dist)))
 		mt_fused_out_match(out, run->dist, len);
 	else
 		mt_fused_out_literals(out, bytes + run->from, len);
@@ -137,10 +138,10 @@ static uint32_t find_other(const struct mt_fused_plan *plan, uint32_t slot)
 	const struct mt_event *e = &plan->events[plan->next];
 	uint32_t found = plan->alike[slot];
 
-	if (found && plan->pos - plan->marks[found].pos <= MT_FUSED_WINDOW)
+	if (found && plan->pos - MT_FUSED_MARK_POS(plan->marks[found]) <= MT_FUSED_WINDOW)
 		return found;
 	found = plan->of_type[e->type];
-	if (found && plan->pos - plan->marks[found].pos <= MT_FUSED_WINDOW)
+	if (found && plan->pos - MT_FUSED_MARK_POS(plan->marks[found]) <= MT_FUSED_WINDOW)
 		return found;
 	return plan->next;
 }
@@ -162,6 +163,8 @@ int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape)
 	size_t len, other_len;
 	int ret;
 
+	if (e->type >= MT_EVENT_TYPES)
+		return -EINVAL;
 	if (e->type == MT_EVENT_STACK)
 		return MT_FUSED_DECLINED;
 	if (e->type == MT_EVENT_MAPPING && e->mapping->path_len > MT_FUSED_EVENT_MAX)
@@ -180,15 +183,15 @@ int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape)
 					     &other_len);
 		if (ret)
 			return ret;
-		compare(&plan->out, plan->bytes, packed, plan->pos - plan->marks[other].pos);
+		compare(&plan->out, plan->bytes, packed,
+			plan->pos - MT_FUSED_MARK_POS(plan->marks[other]));
 	} else {
 		mt_fused_out_literals(&plan->out, plan->bytes, (uint32_t)len);
 	}
 	plan->alike[slot] = (uint16_t)number;
 	plan->of_type[e->type] = (uint16_t)number;
-	plan->marks[number] = (struct mt_fused_mark){ plan->pos, shape };
+	plan->marks[number] = MT_FUSED_MARK(shape, plan->pos);
 	plan->pos += (uint32_t)len;
-	plan->next++;
 	plan->slow_events++;
 	return 0;
 }

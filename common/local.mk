@@ -37,5 +37,5 @@ libmtcommon_la_SOURCES += \
 	common/fused_cpu.h \
 	common/fused_fse.c common/fused_fse.h \
 	common/fused_plan.c common/fused_plan.h \
-	common/fused_seq.h \
+	common/fused_seq.c common/fused_seq.h \
 	common/fused_slow.c
