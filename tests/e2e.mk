@@ -85,6 +85,8 @@ E2E_TESTS = \
 	tests/e2e/count_redis.sh \
 	tests/e2e/count_sqlite.sh \
 	tests/e2e/count_threads.sh \
+	tests/e2e/doctored.sh \
+	tests/e2e/kernel_tree.sh \
 	tests/e2e/kind01_no_privileges.sh \
 	tests/e2e/kind02_fresh_environment.sh \
 	tests/e2e/kind03_endings.sh \
@@ -109,6 +111,7 @@ E2E_TESTS = \
 	tests/e2e/kind35_sanitizers.sh \
 	tests/e2e/kind38_signal_in_hook.sh \
 	tests/e2e/kind39_plugins.sh \
+	tests/e2e/kind42_foreign_machine.sh \
 	tests/e2e/kind43_other_users.sh \
 	tests/e2e/kind45_sandbox.sh \
 	tests/e2e/kind47_alone_in_the_process.sh \
@@ -116,6 +119,7 @@ E2E_TESTS = \
 	tests/e2e/kind51_names.sh \
 	tests/e2e/kind53_clocks.sh \
 	tests/e2e/kind59_same_numbers.sh \
+	tests/e2e/manual_use.sh \
 	tests/e2e/msgpack_stream.sh \
 	tests/e2e/process_tree.sh
 LINT_TESTS = \

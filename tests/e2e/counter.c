@@ -37,6 +37,7 @@ static uint32_t *next_slot;
 static uint32_t *own_slot; /* on a page that the kernel wipes in a forked child; slot + 1 */
 static bool passive;	   /* no file was named: count nothing */
 static bool claimed_once;
+static struct counter_slot early; /* what came before libc knew the environment */
 static pthread_key_t end_key;
 
 static void on_thread_end(void *unused)
@@ -96,6 +97,8 @@ static struct counter_slot *claim_slot(void)
 	if (index >= COUNTER_SLOTS)
 		index = COUNTER_SLOTS - 1;
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!claimed_once)
+		slots[index] = early;
 	slots[index].pid = (uint32_t)syscall(SYS_getpid);
 	slots[index].origin = claimed_once ? COUNTER_BY_FORK : COUNTER_BY_EXEC;
 	slots[index].claim_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -112,6 +115,11 @@ static void count(enum counter_kind kind, void *block, size_t bytes)
 
 	counted++;
 	last_block = block;
+	if (!slots && !environ) {
+		early.calls[kind]++;
+		early.bytes[kind] += bytes;
+		goto out;
+	}
 	if (passive || (!slots && !set_up()))
 		goto out;
 	own = __atomic_load_n(own_slot, __ATOMIC_ACQUIRE);

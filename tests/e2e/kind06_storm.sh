@@ -4,13 +4,6 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 
-# lost NAME: records that were lost, of all causes.
-lost()
-{
-	"$MEMTRACK" stat --json "$WORK/$1" | "$PYTHON" -c 'import json, sys
-print(sum(json.load(sys.stdin).get("losses", {}).values()))'
-}
-
 pairs=$(long 60000 2000000)
 tracked "8 threads on one processor" taskset -c 0 "$PROGRAMS/passer" 8 "$pairs" churn
 dump run >"$WORK/all"

@@ -106,6 +106,12 @@ count_type()
 	dump "$1" | grep -c "\"type\":\"$2\""
 }
 
+# lost NAME: records that were lost, of all causes.
+lost()
+{
+	"$MEMTRACK" stat --json "$WORK/$1" | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["lost"])'
+}
+
 # verified TEXT NAME: memtrack verify calls the artifact clean.
 verified()
 {

@@ -23,6 +23,11 @@ sed -e 's/#.*//' -e 's/[ \t]*$//' "$MT_SRCDIR/tests/lint/shim_undefined.allow" |
 nm -D --undefined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort -u >"$work/undefined"
 tap_equal "shim: calls only what the allow-list names" "" "$(comm -13 "$work/allow" "$work/undefined")"
 
+# Newer symbols keep the library out of containers with an older libc.
+newest=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+tap_equal "shim: needs no symbol newer than glibc 2.17" "GLIBC_2.17" \
+	"$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)"
+
 tap_equal "shim: no thread-local storage that could allocate" "" \
 	"$(readelf -rW "$library" | grep -E 'DTPMOD|DTPOFF|TLSDESC|__tls_get_addr')"
 
