@@ -104,10 +104,12 @@ E2E_TESTS = \
 	tests/e2e/kind17_own_preload.sh \
 	tests/e2e/kind18_short_processes.sh \
 	tests/e2e/kind20_entry_points.sh \
+	tests/e2e/kind23_static_tls.sh \
 	tests/e2e/kind25_early_and_late.sh \
 	tests/e2e/kind26_own_mappings.sh \
 	tests/e2e/kind27_thread_destructors.sh \
 	tests/e2e/kind28_many_threads.sh \
+	tests/e2e/kind34_runtimes.sh \
 	tests/e2e/kind35_sanitizers.sh \
 	tests/e2e/kind38_signal_in_hook.sh \
 	tests/e2e/kind39_plugins.sh \
@@ -118,6 +120,7 @@ E2E_TESTS = \
 	tests/e2e/kind50_sidecar_dies.sh \
 	tests/e2e/kind51_names.sh \
 	tests/e2e/kind53_clocks.sh \
+	tests/e2e/kind57_damage.sh \
 	tests/e2e/kind59_same_numbers.sh \
 	tests/e2e/manual_use.sh \
 	tests/e2e/msgpack_stream.sh \

@@ -7,11 +7,11 @@ counted "all forms of new and delete" "$PROGRAMS/newdelete"
 dump counted >"$WORK/all"
 for size in 5001 5002 5003 5004 5005 5006 5007 5008; do
 	tap_equal "new of $size bytes: 100 times, as Malloc" 100 \
-		"$(grep -c "\"type\":\"Malloc\",\"size\":$size[,}]" "$WORK/all")"
+		"$(grep -c "\"type\":\"Malloc\",\"size\":${size}[,}]" "$WORK/all")"
 done
 for size in 6016 6080 6144 6208 6272 6336; do
 	tap_equal "aligned new of $size bytes: 100 times, as AlignedAlloc" 100 \
-		"$(grep -c "\"type\":\"AlignedAlloc\",\"size\":$size[,}]" "$WORK/all")"
+		"$(grep -c "\"type\":\"AlignedAlloc\",\"size\":${size}[,}]" "$WORK/all")"
 done
 tap_equal "a class with its own operators: once each" 100 \
 	"$(grep -c "\"type\":\"Malloc\",\"size\":7001[,}]" "$WORK/all")"

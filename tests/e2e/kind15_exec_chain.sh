@@ -8,7 +8,7 @@ tracked "a chain of three images" sh -c 'exec "$1" exec 11 41001 "$1" exec 12 41
 	"$start" "$PROGRAMS/blocks"
 dump run >"$WORK/all"
 tap_equal "a chain of three images: counts" "11 12 13" \
-	"$(for size in 41001 41002 41003; do grep -c "\"size\":$size[,}]" "$WORK/all"; done | paste -sd' ')"
+	"$(for size in 41001 41002 41003; do grep -c "\"size\":${size}[,}]" "$WORK/all"; done | paste -sd' ')"
 tap_equal "a chain of three images: one pid" 1 \
 	"$(sed -n 's/^{"pid":\([0-9]*\),.*"size":4100[123][,}].*/\1/p' "$WORK/all" | sort -u | wc -l)"
 tap_equal "a chain of three images: in order" "41001 41002 41003" \

@@ -11,7 +11,7 @@ dump counted >"$WORK/all"
 # of TYPE SIZE
 of()
 {
-	grep -c "\"type\":\"$1\",\(\"old_addr\":[0-9]*,\)\?\"size\":$2[,}]" "$WORK/all"
+	grep -c "\"type\":\"$1\",\(\"old_addr\":[0-9]*,\)\?\"size\":${2}[,}]" "$WORK/all"
 }
 
 tap_equal "malloc: once" 1 "$(of Malloc 20020)"

@@ -7,7 +7,7 @@ check_all()
 {
 	dump counted >"$WORK/all"
 	for size in 61001 61002 61003 61004 61005 200001; do
-		tap_equal "$1: the block of $size bytes" 1 "$(grep -c "\"size\":$size[,}]" "$WORK/all")"
+		tap_equal "$1: the block of $size bytes" 1 "$(grep -c "\"size\":${size}[,}]" "$WORK/all")"
 	done
 }
 counted "as early and late as can be" "$PROGRAMS/early"

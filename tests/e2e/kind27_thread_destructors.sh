@@ -7,7 +7,7 @@ tracked "destructors of joined threads" "$PROGRAMS/tsd" 50
 dump run >"$WORK/all"
 for size in 50000 50001 50002 50003; do
 	tap_equal "destructors of joined threads: blocks of $size" 50 \
-		"$(grep -c "\"type\":\"Malloc\",\"size\":$size[,}]" "$WORK/all")"
+		"$(grep -c "\"type\":\"Malloc\",\"size\":${size}[,}]" "$WORK/all")"
 done
 run=1
 while test "$run" -le "$(long 3 30)"; do

@@ -97,7 +97,7 @@ dump()
 # count_size NAME SIZE: allocations of that size in the artifact.
 count_size()
 {
-	dump "$1" | grep -c "\"type\":\"[A-Za-z]*\",\(\"old_addr\":[0-9]*,\)\?\"size\":$2[,}]"
+	dump "$1" | grep -c "\"type\":\"[A-Za-z]*\",\(\"old_addr\":[0-9]*,\)\?\"size\":${2}[,}]"
 }
 
 # count_type NAME TYPE

@@ -14,7 +14,7 @@ alone()
 	bounded 60 env MEMTRACK_OUTPUT="$WORK/$name" LD_PRELOAD="$shim" "$@" >"$WORK/out" 2>"$WORK/err"
 }
 
-complete()
+completed()
 {
 	tap_check "$1: the file is completed" bounded 20 "$MEMTRACK" stat --wait "$WORK/$2"
 	verified "$1" "$2"
@@ -22,15 +22,15 @@ complete()
 
 alone one "$PROGRAMS/blocks" 1000 12345
 tap_verdict "one program: ends as itself" $? "$WORK/err"
-complete "one program" one
+completed "one program" one
 tap_equal "one program: its blocks" 1000 "$(count_size one 12345)"
 alone killed "$PROGRAMS/blocks" 1000 12345 kill
 tap_equal "a program that is killed: ends as itself" 137 $?
-complete "a program that is killed" killed
+completed "a program that is killed" killed
 tap_equal "a program that is killed: its blocks" 1000 "$(count_size killed 12345)"
 alone tree sh -c '"$1" 100 333; "$1" 100 444 _exit; exit 4' sh "$PROGRAMS/blocks"
 tap_equal "a shell and its children: ends as itself" 4 $?
-complete "a shell and its children" tree
+completed "a shell and its children" tree
 tap_equal "a shell and its children: all blocks" "100 100" "$(count_size tree 333) $(count_size tree 444)"
 for what in children threads main_exits; do
 	alone "$what" "$PROGRAMS/alone" $what

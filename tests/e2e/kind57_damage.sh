@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 57: the reader trusts nothing. A real artifact, cut or with bits flipped at many places, is
+# read as far as it is whole, or refused; never a crash, and a cut is said.
+. "$MT_SRCDIR/tests/e2e/lib.sh"
+need_product
+track run "$PROGRAMS/forker" 5 2>"$WORK/err"
+tap_verdict "a run to damage" $? "$WORK/err"
+size=$(wc -c <"$WORK/run")
+bad=
+silent=
+step=$(long $((size / 40 + 1)) 97)
+at=0
+while test "$at" -lt "$size"; do
+	head -c "$at" "$WORK/run" >"$WORK/changed"
+	bounded 10 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+	status=$?
+	test $status -le 3 || bad="$bad cut:$at:$status"
+	test $status -ne 0 || test -s "$WORK/err" || grep -qE 'cut|open|written|not closed|unknown' "$WORK/out" ||
+		silent="$silent $at"
+	at=$((at + step))
+done
+tap_equal "cut anywhere: no crash" "" "$bad"
+tap_equal "cut anywhere: it is said" "" "$silent"
+bad=
+at=7
+while test "$at" -lt "$size"; do
+	cp "$WORK/run" "$WORK/changed"
+	printf '\377' | dd of="$WORK/changed" bs=1 seek="$at" conv=notrunc 2>/dev/null
+	for command in stat verify dump; do
+		bounded 10 "$MEMTRACK" $command "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+		status=$?
+		test $status -le 3 || bad="$bad $command:$at:$status"
+	done
+	at=$((at + step))
+done
+tap_equal "a byte changed anywhere: no crash" "" "$bad"
+: >"$WORK/changed"
+"$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+tap_check "an empty file: refused" test $? -ge 1
+tap_done
