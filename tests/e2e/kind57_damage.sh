@@ -30,6 +30,7 @@ while test "$at" -lt "$size"; do
 		bounded 10 "$MEMTRACK" $command "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
 		status=$?
 		test $status -le 3 || bad="$bad $command:$at:$status"
+		! grep -q 'Sanitizer\|runtime error' "$WORK/err" || bad="$bad $command:$at:sanitizer"
 	done
 	at=$((at + step))
 done
