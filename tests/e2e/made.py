@@ -43,31 +43,32 @@ def from_counter(counter, path):
     artifact.write(path, maker.events)
 
 
-def first(events, kind):
-    return next(index for index, event in enumerate(events) if event["type"] == kind)
+def last(events, kind):
+    """The last one: the first may belong to an image that the counter did not see."""
+    return next(index for index in range(len(events) - 1, -1, -1) if events[index]["type"] == kind)
 
 
 def drop(kind):
-    return lambda events: events.pop(first(events, kind))
+    return lambda events: events.pop(last(events, kind))
 
 
 def twice(kind):
     def change(events):
-        at = first(events, kind)
+        at = last(events, kind)
         events.insert(at, dict(events[at]))
     return change
 
 
 def change_field(kind, field, by):
     def change(events):
-        event = events[first(events, kind)]
+        event = events[last(events, kind)]
         event[field] += by
     return change
 
 
 def swap(events):
     """A free before its allocation."""
-    free = first(events, "Free")
+    free = last(events, "Free")
     address = events[free]["addr"]
     born = next(i for i in range(free - 1, -1, -1)
                 if events[i]["addr"] == address and events[i]["type"] in artifact.ALLOCATIONS)
