@@ -83,7 +83,7 @@ def from_artifact(path, stat):
             # The first mapping of an image is the executable's own.
             fresh.discard(pid)
             get(pid).execs.append(event["path"])
-    for process in json.load(open(stat, encoding="utf-8"))["per_process"]:
+    for process in json.load(open(stat, encoding="utf-8"))["processes"]:
         one = get(process["pid"])
         if process.get("exit_signal") is not None:
             one.end = f"signal {process['exit_signal']}"
