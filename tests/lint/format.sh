@@ -11,9 +11,7 @@ done
 test -n "$tool" || tap_skip_all "clang-format 14 is not installed"
 test -f "$MT_SRCDIR/.clang-format" || tap_skip_all "no .clang-format in this source tree"
 cd "$MT_SRCDIR" || exit 1
-bad=
-for file in $(source_files '*.[ch]' '*.cc'); do
-	"$tool" --style=file --dry-run -Werror "$file" >/dev/null 2>&1 || bad="$bad $file"
-done
+bad=$(source_files '*.[ch]' '*.cc' | xargs "$tool" --style=file --dry-run -Werror 2>&1 |
+	sed -n 's/^\([^:]*\):[0-9]*:.*clang-format-violations.*/\1/p' | sort -u)
 tap_equal "format: every C file is laid out by clang-format 14" "" "$bad"
 tap_done
