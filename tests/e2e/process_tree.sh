@@ -30,13 +30,30 @@ export PYTHONPATH
 "$PYTHON" -B "$E2E/tree.py" strace "$WORK/traced" >"$WORK/wanted"
 tap_check "strace shows a tree" test "$(wc -l <"$WORK/wanted")" -ge 15
 
-for bpf in auto basic off; do
+# without_ends FILE: perf does not know how processes ended, but for the command itself.
+without_ends()
+{
+	sed -e 's/^\( .*[^ ]\) *\(exit [0-9]*\|signal [0-9]*\|?\)$/\1/' -e 's/^ *\(exit [0-9]*\|signal [0-9]*\|?\)$/-/' "$1"
+}
+
+for bpf in auto full basic; do
 	TRACK_OPTIONS=--bpf=$bpf
 	track run sh "$WORK/script.sh" >/dev/null 2>"$WORK/err"
-	tap_equal "--bpf=$bpf: the script ends with 9" 9 $?
+	status=$?
+	if test $status -eq 125; then
+		tap_skip "--bpf=$bpf: the tree is that of strace" "it cannot be had here: $(head -n 1 "$WORK/err")"
+		continue
+	fi
+	tap_equal "--bpf=$bpf: the script ends with 9" 9 $status
 	"$MEMTRACK" stat --json "$WORK/run" >"$WORK/stat" 2>"$WORK/err"
 	"$PYTHON" -B "$E2E/tree.py" artifact "$WORK/run" "$WORK/stat" >"$WORK/got" 2>"$WORK/err"
-	if diff "$WORK/wanted" "$WORK/got" >"$WORK/difference"; then
+	cp "$WORK/wanted" "$WORK/shape"
+	if "$MEMTRACK" stat "$WORK/run" | grep -q 'processes by perf'; then
+		without_ends "$WORK/wanted" >"$WORK/shape"
+		without_ends "$WORK/got" >"$WORK/got.shape"
+		mv "$WORK/got.shape" "$WORK/got"
+	fi
+	if diff "$WORK/shape" "$WORK/got" >"$WORK/difference"; then
 		tap_ok "--bpf=$bpf: the tree is that of strace"
 	else
 		tap_fail "--bpf=$bpf: the tree is that of strace" "$WORK/difference" "$WORK/err"
