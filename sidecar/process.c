@@ -197,7 +197,7 @@ static void apply_exit(struct mt_order *order, const struct mt_kev_node *node)
 	process->exited = true;
 	record = mt_process_record(order, process);
 	record->exited = true;
-	if (!record->status_known && !process->exit_asked) {
+	if (!record->status_known && !process->exit_asked && node->event.exit_status >= 0) {
 		record->exit_status = node->event.exit_status;
 		record->status_known = true;
 	}

@@ -333,7 +333,8 @@ static void collect(struct mt_run *run)
 
 void mt_run_finish(struct mt_run *run)
 {
-	struct mt_runmeta_closed closed = { .coverage = run->coverage,
+	struct mt_runmeta_closed closed = { .root = run->root,
+					    .coverage = run->coverage,
 					    .encoder = &run->encoder_stats,
 					    .loss = &run->loss,
 					    .alive = run->alive };

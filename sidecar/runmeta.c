@@ -215,11 +215,21 @@ static int next_frame(struct mt_artifact_writer *writer, struct mt_meta_builder 
 	return err;
 }
 
+/* How the command ended is known from wait(2), also where the kernel's source does not tell. */
+static void put_end(struct mt_meta_builder *builder, const struct mt_order_process *process,
+		    const struct mt_runmeta_closed *closed)
+{
+	if (process->exited && process->status_known)
+		put_status(builder, process->exit_status);
+	else if (process->exited && process->pid == closed->root && closed->status_known)
+		put_status(builder, closed->status);
+}
+
 static int put_processes(struct mt_artifact_writer *writer, struct mt_meta_builder *builder,
-			 const struct mt_order *order)
+			 const struct mt_runmeta_closed *closed)
 {
 	const struct mt_order_process *list;
-	size_t count = mt_order_processes(order, &list), i;
+	size_t count = mt_order_processes(closed->order, &list), i;
 	int err = 0;
 
 	mt_meta_begin_array(builder, MT_KEY_PROCESSES);
@@ -230,8 +240,7 @@ static int put_processes(struct mt_artifact_writer *writer, struct mt_meta_build
 			mt_meta_put_i64(builder, MT_KEY_PARENT_PID, list[i].parent_pid);
 		mt_meta_put_u64(builder, MT_KEY_IMAGES, list[i].images);
 		mt_meta_put_u64(builder, MT_KEY_EVENTS, list[i].events);
-		if (list[i].exited && list[i].status_known)
-			put_status(builder, list[i].exit_status);
+		put_end(builder, &list[i], closed);
 		put_losses(builder, list[i].lost, MT_LOST_CAUSES);
 		mt_meta_end(builder);
 		err = next_frame(writer, builder, MT_KEY_PROCESSES);
@@ -301,7 +310,7 @@ int mt_runmeta_write_closed(struct mt_artifact_writer *writer,
 	if (err)
 		return err;
 	mt_meta_init(&builder, MT_META_CLOSED);
-	err = put_processes(writer, &builder, closed->order);
+	err = put_processes(writer, &builder, closed);
 	if (!err)
 		err = put_untracked(writer, &builder, closed->coverage);
 	if (err) {

@@ -30,6 +30,7 @@ struct mt_runmeta_open {
 int mt_runmeta_write_open(struct mt_artifact_writer *writer, const struct mt_runmeta_open *run);
 
 struct mt_runmeta_closed {
+	pid_t root;
 	bool status_known;
 	int status; /* of the command, as of wait(2) */
 	const struct mt_order *order;
