@@ -44,7 +44,8 @@ static _Noreturn void child_main(int gate, char **argv, char **env,
 	ssize_t n;
 	char go;
 
-	/* What can be done before the gate opens costs no time. Signals stay blocked until the exec. */
+	/* What can be done before the gate opens costs no time. Signals stay blocked until the
+	 * exec. */
 	report.error = -mt_identity_take(identity);
 	mt_inherited_restore(inherited);
 	do {

@@ -154,7 +154,8 @@ static void look_after_processes(struct mt_recorder *recorder)
 		recorder->root_ended = false;
 		pthread_mutex_unlock(&recorder->lock);
 		if (tell)
-			mt_order_process_ended(recorder->order, recorder->options.root, status, known);
+			mt_order_process_ended(recorder->order, recorder->options.root, status,
+					       known);
 		alive = mt_watch_poll(recorder->watch, recorder->order);
 	} else if (recorder->options.whole_tree) {
 		alive = mt_coverage_alive(recorder->options.coverage);

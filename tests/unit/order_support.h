@@ -3,8 +3,8 @@
  * An order engine with both ends in hand: segments whose streams the test writes with stamps of its
  * own choice, and an encoder that keeps the events it is given.
  */
-#ifndef MT_TESTS_ORDER_SUPPORT_H
-#define MT_TESTS_ORDER_SUPPORT_H
+#ifndef MT_TESTS_UNIT_ORDER_SUPPORT_H
+#define MT_TESTS_UNIT_ORDER_SUPPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
