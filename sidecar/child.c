@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -63,13 +62,14 @@ static _Noreturn void child_main(int gate, char **argv, char **env,
 	_exit(report.error == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN);
 }
 
-static void close_all_but(int keep)
+void mt_close_all_but(int keep)
 {
 	int fd;
 
-	if (syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0u) == 0 &&
-	    syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0u) == 0)
+	if ((keep <= 3 || syscall(SYS_close_range, 3u, (unsigned)keep - 1, 0u) == 0) &&
+	    syscall(SYS_close_range, keep < 3 ? 3u : (unsigned)keep + 1, ~0u, 0u) == 0)
 		return;
+	/* Linux before 5.9. */
 	for (fd = 3; fd < CLOSE_SLOW; fd++) {
 		if (fd != keep)
 			close(fd);
@@ -110,7 +110,7 @@ int mt_child_fork(char **argv, char **env, const struct mt_identity *identity,
 		child_main(pair[1], argv, env, identity, inherited);
 	}
 	close(pair[1]);
-	close_all_but(pair[0]);
+	mt_close_all_but(pair[0]);
 	give_up_standard_io();
 	ret_child->pid = pid;
 	ret_child->gate = pair[0];

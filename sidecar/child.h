@@ -35,6 +35,9 @@ int mt_child_run(struct mt_child *child);
 /* Ends a child that is still at the gate. */
 void mt_child_cancel(struct mt_child *child);
 
+/* Closes all descriptors above 2 but one. */
+void mt_close_all_but(int keep);
+
 /* Moves a descriptor out of the program's usual range, close-on-exec; takes `fd` over. */
 int mt_move_fd_high(int fd);
 

@@ -52,26 +52,19 @@ static void on_end(void *context)
 	run->ending = true;
 }
 
-/* From the opened gate to the result. Returns 0 or a negative errno. */
-static int record(struct mt_run *run)
+/* Returns 0 or a negative errno, having said why. */
+static int make_loop(struct mt_run *run, struct mt_loop **ret_loop)
 {
 	struct mt_loop_options options = { .child = run->has_child ? &run->child : NULL,
 					   .control = run->control,
 					   .recorder = run->recorder,
 					   .on_end = on_end,
 					   .context = run };
-	struct mt_loop *loop;
-	int err;
+	int err = mt_loop_new(&options, ret_loop);
 
-	err = mt_loop_new(&options, &loop);
-	if (err) {
+	if (err)
 		mt_say_error("cannot start recording: %s", strerror(-err));
-		return err;
-	}
-	mt_loop_run(loop);
-	mt_loop_free(loop);
-	mt_run_finish(run);
-	return 0;
+	return err;
 }
 
 static int cannot_run(const char *name, int err)
@@ -83,6 +76,7 @@ static int cannot_run(const char *name, int err)
 static int run_command(struct mt_run *run)
 {
 	const struct mt_options *options = run->options;
+	struct mt_loop *loop = NULL;
 	bool complete;
 	char **env;
 	int err;
@@ -101,21 +95,22 @@ static int run_command(struct mt_run *run)
 	}
 	run->root = run->child.pid;
 	err = mt_run_start(run);
+	if (!err)
+		err = make_loop(run, &loop);
 	if (err) {
 		mt_child_cancel(&run->child);
 		goto fail;
 	}
 	err = mt_child_run(&run->child);
+	/* A child that was killed at the gate (EPIPE) has a status as any other. */
 	if (err && err != -EPIPE) {
 		mt_child_cancel(&run->child);
 		mt_run_close(run, true);
 		return cannot_run(options->command[0], err);
 	}
-	err = record(run);
-	if (err) {
-		mt_child_cancel(&run->child);
-		goto fail;
-	}
+	mt_loop_run(loop);
+	mt_loop_free(loop);
+	mt_run_finish(run);
 	mt_report(run);
 	complete = mt_report_is_complete(run);
 	mt_run_close(run, false);
@@ -157,15 +152,13 @@ static void detach(int ready_fd)
 		dup3(null, fd, O_CLOEXEC);
 	}
 	close(null);
-	if (ready_fd > 3)
-		close_range(3, (unsigned)ready_fd - 1, 0);
-	if (ready_fd >= 3)
-		close_range((unsigned)ready_fd + 1, ~0u, 0);
+	mt_close_all_but(ready_fd);
 }
 
 static int attach(struct mt_run *run)
 {
 	int ready_fd = (int)run->options->ready_fd;
+	struct mt_loop *loop = NULL;
 	int err;
 
 	detach(ready_fd);
@@ -173,6 +166,8 @@ static int attach(struct mt_run *run)
 	err = mt_run_prepare(run);
 	if (!err)
 		err = mt_run_start(run);
+	if (!err)
+		err = make_loop(run, &loop);
 	if (err) {
 		answer(ready_fd, "!", mt_say_last_error());
 		mt_run_close(run, true);
@@ -180,11 +175,12 @@ static int attach(struct mt_run *run)
 	}
 	answer(ready_fd, "", run->session.value);
 	close(ready_fd);
-	err = record(run);
-	if (!err)
-		mt_report(run);
-	mt_run_close(run, err != 0);
-	return err ? MT_EXIT_FAILURE : 0;
+	mt_loop_run(loop);
+	mt_loop_free(loop);
+	mt_run_finish(run);
+	mt_report(run);
+	mt_run_close(run, false);
+	return 0;
 }
 
 int main(int argc, char **argv)
