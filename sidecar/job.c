@@ -66,6 +66,14 @@ bool mt_job_is_in_tree(pid_t pid, pid_t root)
 	return false;
 }
 
+pid_t mt_job_parent(pid_t pid)
+{
+	pid_t parent;
+	char state;
+
+	return read_stat(pid, &state, &parent) ? parent : 0;
+}
+
 static void nap(long ns)
 {
 	struct timespec ts = { .tv_nsec = ns };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sidecar/child.h"
+#include "sidecar/job.h"
 #include "sidecar/watch.h"
 
 #define SLEEP_MIN_NS	INT64_C(50000)
@@ -20,6 +21,21 @@
 #define BUSY_EVENTS 4096
 /* How long the root's exit record may take to come out of the kernel after wait(2) told of it. */
 #define ROOT_EXIT_NS (100 * MS_NS)
+/* Without kernel events: rounds in which the last processes' ends would have been noticed. */
+#define LAST_IDLE_ROUNDS 3
+
+/*
+ * How long before its hello a process was forked at the least: exec and the loader take much
+ * longer. The exec takes the time of the hello, and both go through a clock's conversion.
+ */
+#define BIRTH_NS 20000
+
+/* A process whose first word is its hello: what the kernel would have told of its fork. */
+struct birth {
+	struct birth *next;
+	struct mt_kev event;
+	bool in_tree; /* /proc says that the parent is of the tree */
+};
 
 struct mt_recorder {
 	struct mt_recorder_options options;
@@ -33,6 +49,7 @@ struct mt_recorder {
 	pthread_cond_t wake;	/* of the thread */
 	pthread_cond_t settled; /* of mt_recorder_settle() */
 	uint64_t idle_rounds;	/* since the start */
+	struct birth *births;	/* newest first */
 	bool root_ended;
 	int root_status;
 	bool root_status_known;
@@ -56,10 +73,42 @@ static void on_kernel_event(void *context, const struct mt_kev *event)
 	mt_coverage_kernel_event(recorder->options.coverage, event);
 }
 
+static bool is_known(const struct mt_order *order, pid_t pid, bool alive)
+{
+	const struct mt_order_process *list;
+	size_t i = mt_order_processes(order, &list);
+
+	while (i-- > 0) {
+		if (list[i].pid == pid && !(alive && list[i].exited))
+			return true;
+	}
+	return false;
+}
+
+/* Forks that the order engine has from the program itself, or knows the parent of no more, go. */
+static void take_births(struct mt_recorder *recorder)
+{
+	struct birth *births, *birth;
+
+	pthread_mutex_lock(&recorder->lock);
+	births = recorder->births;
+	recorder->births = NULL;
+	pthread_mutex_unlock(&recorder->lock);
+	while ((birth = births)) {
+		births = birth->next;
+		if (!is_known(recorder->order, birth->event.pid, true) &&
+		    (birth->in_tree || is_known(recorder->order, birth->event.parent_pid, false)))
+			mt_order_kernel_event(recorder->order, &birth->event);
+		free(birth);
+	}
+}
+
 static int drain(void *context)
 {
 	struct mt_recorder *recorder = context;
 
+	if (!recorder->options.order.kernel_events)
+		take_births(recorder);
 	return mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);
 }
 
@@ -104,6 +153,12 @@ void mt_recorder_free(struct mt_recorder *recorder)
 {
 	if (!recorder)
 		return;
+	while (recorder->births) {
+		struct birth *birth = recorder->births;
+
+		recorder->births = birth->next;
+		free(birth);
+	}
 	mt_order_free(recorder->order);
 	mt_watch_free(recorder->watch);
 	if (recorder->event_fd >= 0)
@@ -198,13 +253,17 @@ static void finish(struct mt_recorder *recorder)
 {
 	int64_t deadline = now_ns() + ROOT_EXIT_NS, sleep_ns = SLEEP_MIN_NS;
 	struct timespec ts;
+	int idle = 0;
 
-	recorder->watched_ns = 0;
-	look_after_processes(recorder);
 	while (now_ns() < deadline) {
-		size_t events = mt_order_round(recorder->order);
+		size_t events;
 
-		if (mt_order_process_done(recorder->order, recorder->options.root))
+		recorder->watched_ns = 0;
+		look_after_processes(recorder);
+		events = mt_order_round(recorder->order);
+		idle = events ? 0 : idle + 1;
+		if (mt_order_process_done(recorder->order, recorder->options.root) &&
+		    (recorder->options.order.kernel_events || idle >= LAST_IDLE_ROUNDS))
 			break;
 		if (events)
 			continue;
@@ -237,6 +296,26 @@ int mt_recorder_start(struct mt_recorder *recorder)
 	if (!recorder->options.order.kernel_events)
 		mt_watch_add(recorder->watch, recorder->options.root);
 	return -pthread_create(&recorder->thread, NULL, thread_main, recorder);
+}
+
+void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, uint64_t time_ns)
+{
+	struct birth *birth;
+
+	if (recorder->options.order.kernel_events || pid == recorder->options.root || parent <= 0)
+		return;
+	birth = calloc(1, sizeof(*birth));
+	if (!birth)
+		return; /* the process is then one without a known parent */
+	birth->event.type = MT_KEV_FORK;
+	birth->event.pid = birth->event.tid = pid;
+	birth->event.parent_pid = birth->event.parent_tid = parent;
+	birth->event.time_ns = time_ns - BIRTH_NS;
+	birth->in_tree = mt_job_is_in_tree(parent, recorder->options.root);
+	pthread_mutex_lock(&recorder->lock);
+	birth->next = recorder->births;
+	recorder->births = birth;
+	pthread_mutex_unlock(&recorder->lock);
 }
 
 void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known)

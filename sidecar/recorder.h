@@ -37,6 +37,12 @@ struct mt_order *mt_recorder_order(struct mt_recorder *recorder);
 /* Readable when the thread is done, or with whole_tree when the tree has ended. */
 int mt_recorder_fd(const struct mt_recorder *recorder);
 
+/*
+ * A process of the tree says hello; to be called before mt_order_add_image. Without kernel events
+ * this may be the first that is heard of it, so its parent is told too.
+ */
+void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, uint64_t time_ns);
+
 /* Without kernel events: the root has ended so. */
 void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known);
 

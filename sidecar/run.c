@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "sidecar/job.h"
 #include "sidecar/release.h"
 #include "sidecar/runmeta.h"
 #include "sidecar/say.h"
@@ -265,6 +266,8 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 		total = shm.layout.total_bytes;
 		/* The mapping goes on without the descriptor, which only the program needs now. */
 		shm.fd = -1;
+		if (!has_kernel_events(run))
+			mt_recorder_hello(run->recorder, pid, mt_job_parent(pid), hello->time_ns);
 		err = mt_order_add_image(mt_recorder_order(run->recorder), &shm, pid, hello);
 		if (err) {
 			mt_shm_destroy(&shm);
