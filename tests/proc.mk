@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The sidecar's own parts, and the launcher.
 if HAVE_CRITERION
-proc_tests = tests/unit/test_options tests/unit/test_coverage tests/unit/test_control
+proc_tests = \
+	tests/unit/test_options tests/unit/test_coverage tests/unit/test_control tests/unit/test_command
 check_PROGRAMS += $(proc_tests)
 TESTS += $(proc_tests)
 proc_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS)
@@ -16,6 +17,9 @@ tests_unit_test_coverage_LDADD = $(proc_libs)
 tests_unit_test_control_SOURCES = tests/unit/test_control.c
 tests_unit_test_control_CFLAGS = $(proc_cflags)
 tests_unit_test_control_LDADD = $(proc_libs)
+tests_unit_test_command_SOURCES = tests/unit/test_command.c
+tests_unit_test_command_CFLAGS = $(proc_cflags)
+tests_unit_test_command_LDADD = $(proc_libs)
 endif
 
 PROC_TESTS = \
