@@ -13,4 +13,9 @@
  */
 void mt_attach(void);
 
+#ifdef MT_HARNESS
+/* The segment that the test program, which is both ends, has mapped already. */
+extern void *mt_harness_segment;
+#endif
+
 #endif

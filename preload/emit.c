@@ -4,6 +4,9 @@
 #include "preload/attach.h"
 #include "preload/thread.h"
 
+/* Starts of mappings are multiples of a page. */
+#define KIND_BITS UINT64_C(4095)
+
 struct mt_wiped mt_wiped __attribute__((aligned(MT_PAGE_BYTES)));
 struct mt_image mt_image;
 __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
@@ -78,4 +81,37 @@ void mt_emit_interrupted(const struct mt_thread *thread)
 	 * at worst be adding too, and then one of two losses is not counted. */
 	if (mt_load_relaxed(&mt_image.recording) == MT_RECORDING_ON)
 		count_lost(thread, MT_LOST_SIGNAL);
+}
+
+void mt_emit_defer(struct mt_thread *thread, enum mt_rec_kind kind, const void *start, uint64_t len)
+{
+	uint64_t count = mt_load_relaxed(&thread->deferred_count);
+
+	if (count >= MT_DEFERRED_MAX) {
+		mt_emit_interrupted(thread);
+		return;
+	}
+	thread->deferred[count].start_kind = (uintptr_t)start | (uint64_t)kind;
+	thread->deferred[count].len = len;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mt_store_relaxed(&thread->deferred_count, count + 1);
+}
+
+/*
+ * A handler may come in between and put more off; what it adds behind our copy is found by the next
+ * turn of the loop. Between the last look and the guard's change one may stay until the thread's
+ * next write.
+ */
+__attribute__((noinline, cold)) void mt_emit_deferred(struct mt_thread *thread)
+{
+	while (mt_load_relaxed(&thread->deferred_count) != 0) {
+		struct mt_deferred copy = thread->deferred[0];
+
+		thread->deferred[0] = thread->deferred[1];
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		mt_store_relaxed(&thread->deferred_count,
+				 mt_load_relaxed(&thread->deferred_count) - 1);
+		mt_emit_before(thread, (enum mt_rec_kind)(copy.start_kind & KIND_BITS),
+			       (const void *)(uintptr_t)(copy.start_kind & ~KIND_BITS), copy.len);
+	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a thread keeps: the re-entrancy guard and its writer. 56 bytes of initial-exec TLS, so that
+ * What a thread keeps: the re-entrancy guard and its writer. 96 bytes of initial-exec TLS, so that
  * reaching it never allocates.
  *
  * A hook sets the guard on entry. A hook that finds it set was called by the allocator below
@@ -30,11 +30,21 @@ enum {
 	MT_GUARD_WRITE = 2, /* in our own code */
 };
 
+/* A mapping call of a signal handler that interrupted a write: recorded when the write is done. */
+struct mt_deferred {
+	uint64_t start_kind; /* page-aligned start | enum mt_rec_kind */
+	uint64_t len;
+};
+
+#define MT_DEFERRED_MAX 2
+
 struct mt_thread {
 	uint64_t guard;
 	uint64_t epoch; /* that of the process this thread has its slot in */
 	struct mt_writer writer;
 	uint64_t fork_number; /* of the fork that this thread is in, 0: none */
+	uint64_t deferred_count;
+	struct mt_deferred deferred[MT_DEFERRED_MAX];
 };
 
 static_assert(offsetof(struct mt_thread, guard) == 0, "see above");

@@ -18,7 +18,7 @@ static void mark(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t numbe
 		return;
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mt_emit_before(thread, kind, (const void *)(uintptr_t)number, size);
-	mt_guard_set(thread, MT_GUARD_NONE);
+	mt_emit_leave(thread, MT_GUARD_NONE);
 }
 
 static pid_t marked_fork(pid_t (*real)(void))

@@ -32,7 +32,7 @@ finish_alloc(struct mt_thread *thread, enum mt_rec_kind kind, void *block, size_
 		mt_guard_set(thread, MT_GUARD_WRITE);
 		mt_emit_after(thread, kind, block, size);
 	}
-	mt_guard_set(thread, MT_GUARD_NONE);
+	mt_emit_leave(thread, MT_GUARD_NONE);
 	return block;
 }
 
@@ -67,7 +67,7 @@ static inline void begin_free(struct mt_thread *thread, const void *block)
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	if (mt_likely(block != NULL))
 		mt_emit_before(thread, MT_REC_FREE, block, 0);
-	mt_guard_set(thread, MT_GUARD_CALL);
+	mt_emit_leave(thread, MT_GUARD_CALL);
 }
 
 MT_HOOK void MT_NAME(free)(void *block)
@@ -162,7 +162,7 @@ static void *finish_realloc(struct mt_thread *thread, void *old, void *block, si
 		mt_emit_after(thread, MT_REC_REALLOC_FAILED, old, 0);
 	if (errno == 0)
 		errno = saved_errno;
-	mt_guard_set(thread, MT_GUARD_NONE);
+	mt_emit_leave(thread, MT_GUARD_NONE);
 	return block;
 }
 
@@ -176,7 +176,7 @@ MT_HOOK void *MT_NAME(realloc)(void *old, size_t size)
 	saved_errno = errno;
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mt_emit_before(thread, MT_REC_REALLOC_BEGIN, old, 0);
-	mt_guard_set(thread, MT_GUARD_CALL);
+	mt_emit_leave(thread, MT_GUARD_CALL);
 	errno = 0;
 	return finish_realloc(thread, old, mt_real.realloc(old, size), size, saved_errno);
 }
@@ -195,7 +195,7 @@ MT_HOOK void *MT_NAME(reallocarray)(void *old, size_t count, size_t each)
 	saved_errno = errno;
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mt_emit_before(thread, MT_REC_REALLOC_BEGIN, old, 0);
-	mt_guard_set(thread, MT_GUARD_CALL);
+	mt_emit_leave(thread, MT_GUARD_CALL);
 	errno = 0;
 	return finish_realloc(thread, old, mt_real.reallocarray(old, count, each), size,
 			      saved_errno);

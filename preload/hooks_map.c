@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mmap, munmap and mremap, as far as the program itself calls them: outside any hook, from outside
- * the object that provides malloc, the C library and its loader. What an allocator maps for itself
+ * mmap, munmap and mremap, as far as the program itself calls them: from outside the object that
+ * provides malloc, the C library and its loader. What an allocator maps for itself
  * is no event.
  */
 #include "preload/hooks.h"
@@ -21,36 +21,37 @@ static bool is_up(void)
 	return mt_likely(mt_early_is_relocated()) && mt_real_resolve();
 }
 
-/* Whether a call from `caller` is to be recorded. */
+/*
+ * Whether a call from `caller` is to be recorded. Inside a hook only what the executable calls is
+ * sure to be the program's: a signal handler. The rest may be an allocator's helper.
+ */
 static bool is_programs(const struct mt_thread *thread, const void *caller)
 {
 	if (mt_range_has(&mt_objects.heap, caller) || mt_range_has(&mt_objects.libc, caller) ||
 	    mt_range_has(&mt_objects.linker, caller))
 		return false;
-	if (thread->guard != MT_GUARD_NONE) {
-		if (thread->guard == MT_GUARD_WRITE && mt_image.mmap_events != 0)
-			mt_emit_interrupted(thread);
+	if (thread->guard == MT_GUARD_CALL && !mt_range_has(&mt_objects.executable, caller))
 		return false;
-	}
-	if (mt_load_relaxed(&mt_image.recording) == MT_RECORDING_NEW)
+	if (mt_load_relaxed(&mt_image.recording) == MT_RECORDING_NEW &&
+	    thread->guard == MT_GUARD_NONE)
 		mt_attach();
 	return mt_image.mmap_events != 0;
 }
 
-static void record_after(struct mt_thread *thread, enum mt_rec_kind kind, const void *start,
-			 size_t len)
+static void record(struct mt_thread *thread, enum mt_rec_kind kind, const void *start, size_t len)
 {
-	mt_guard_set(thread, MT_GUARD_WRITE);
-	mt_emit_after(thread, kind, start, len);
-	mt_guard_set(thread, MT_GUARD_NONE);
-}
+	uint64_t guard = thread->guard;
 
-static void record_before(struct mt_thread *thread, enum mt_rec_kind kind, const void *start,
-			  size_t len)
-{
+	if (guard == MT_GUARD_WRITE) {
+		mt_emit_defer(thread, kind, start, len);
+		return;
+	}
 	mt_guard_set(thread, MT_GUARD_WRITE);
-	mt_emit_before(thread, kind, start, len);
-	mt_guard_set(thread, MT_GUARD_NONE);
+	if (kind == MT_REC_MUNMAP)
+		mt_emit_before(thread, kind, start, len);
+	else
+		mt_emit_after(thread, kind, start, len);
+	mt_emit_leave(thread, guard);
 }
 
 static void *finish_map(const void *caller, void *start, size_t len)
@@ -58,7 +59,7 @@ static void *finish_map(const void *caller, void *start, size_t len)
 	struct mt_thread *thread = &mt_thread;
 
 	if (start != MAP_FAILED && is_programs(thread, caller))
-		record_after(thread, MT_REC_MMAP, start, len);
+		record(thread, MT_REC_MMAP, start, len);
 	return start;
 }
 
@@ -103,10 +104,10 @@ MT_HOOK int MT_NAME(munmap)(void *start, size_t len)
 		   (uintptr_t)start <= UINTPTR_MAX - len &&
 		   is_programs(thread, __builtin_return_address(0));
 	if (recorded)
-		record_before(thread, MT_REC_MUNMAP, start, len);
+		record(thread, MT_REC_MUNMAP, start, len);
 	result = mt_real.munmap(start, len);
 	if (recorded && result != 0)
-		record_after(thread, MT_REC_MMAP, start, len);
+		record(thread, MT_REC_MMAP, start, len);
 	return result;
 }
 
@@ -128,8 +129,8 @@ MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags,
 	result = mt_real.mremap(start, old_len, len, flags, wanted);
 	if (result != MAP_FAILED && is_programs(thread, __builtin_return_address(0))) {
 		if (old_len != 0) /* 0 makes a second mapping of shared memory */
-			record_after(thread, MT_REC_MUNMAP, start, old_len);
-		record_after(thread, MT_REC_MMAP, result, len);
+			record(thread, MT_REC_MUNMAP, start, old_len);
+		record(thread, MT_REC_MMAP, result, len);
 	}
 	return result;
 }

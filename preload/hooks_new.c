@@ -106,7 +106,7 @@ static void *finish_new(size_t index, const struct mark *mark, enum mt_rec_kind 
 	if (new_mode(thread, index, mark, block) == MODE_DIRECT) {
 		mt_guard_set(thread, MT_GUARD_WRITE);
 		mt_emit_after(thread, kind, block, size);
-		mt_guard_set(thread, MT_GUARD_NONE);
+		mt_emit_leave(thread, MT_GUARD_NONE);
 	}
 	return block;
 }
@@ -135,7 +135,7 @@ static struct mt_thread *begin_delete(size_t index, const void *block)
 		return NULL;
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mt_emit_before(thread, MT_REC_FREE, block, 0);
-	mt_guard_set(thread, mode == MODE_DIRECT_ALL ? MT_GUARD_CALL : MT_GUARD_NONE);
+	mt_emit_leave(thread, mode == MODE_DIRECT_ALL ? MT_GUARD_CALL : MT_GUARD_NONE);
 	return mode == MODE_DIRECT_ALL ? thread : NULL;
 }
 

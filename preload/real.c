@@ -233,8 +233,10 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 	}
 	if (dynamic == NULL || !mt_elf_open(info->dlpi_addr, dynamic, &elf))
 		return 0;
-	if (executable)
+	if (executable) {
+		mt_objects.executable = range;
 		mt_objects.executable_defines = mt_elf_find(&elf, "malloc") != NULL;
+	}
 	if (mt_elf_find(&elf, "__libc_start_main") != NULL)
 		mt_objects.libc = range;
 	if (range.from == getauxval(AT_BASE))

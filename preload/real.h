@@ -33,6 +33,7 @@ struct mt_range {
 
 struct mt_objects {
 	struct mt_range self;
+	struct mt_range executable;
 	struct mt_range heap; /* the object whose malloc is next in line */
 	struct mt_range libc;
 	struct mt_range linker;	 /* ld.so */

@@ -126,6 +126,7 @@ bool mt_thread_adopt(struct mt_thread *thread)
 	/* Last: a signal handler that leaves by siglongjmp before this makes us claim again. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->epoch = epoch;
+	thread->deferred_count = 0; /* a parent's are the parent's to record */
 	thread->fork_number = 0;
 	return true;
 }

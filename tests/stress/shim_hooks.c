@@ -15,6 +15,7 @@
 
 #include "common/chunk_consumer.h"
 #include "common/clock.h"
+#include "preload/attach.h"
 #include "preload/hooks.h"
 #include "tests/e2e/shim_session.h"
 
@@ -97,6 +98,14 @@ static void read_round(void)
 
 static void *serve(void *unused)
 {
+	while (mt_load_acquire(&stop) == 0)
+		read_round();
+	return unused;
+}
+
+/* Takes the one hello. */
+static void *welcome(void *unused)
+{
 	struct mt_shm_options options = { .pool_bytes = 2 << 20,
 					  .max_bytes = 2 << 20,
 					  .counter = mt_clock_detect(),
@@ -107,8 +116,7 @@ static void *serve(void *unused)
 	if (mt_test_session_welcome(listener, &options, &hello, &shm) != 0 ||
 	    mt_consumer_init(&consumer, &shm) != 0)
 		exit(1);
-	while (mt_load_acquire(&stop) == 0)
-		read_round();
+	mt_store_release(&mt_harness_segment, (void *)shm.header);
 	return unused;
 }
 
@@ -204,7 +212,11 @@ int main(void)
 
 	listener = mt_test_session_open(session, sizeof(session));
 	setenv(MT_ENV_SESSION, session, 1);
-	if (listener < 0 || pthread_create(&server, NULL, serve, NULL) != 0)
+	if (listener < 0 || pthread_create(&server, NULL, welcome, NULL) != 0)
+		return 1;
+	mt_attach();
+	pthread_join(server, NULL);
+	if (pthread_create(&server, NULL, serve, NULL) != 0)
 		return 1;
 	for (i = 0; i < WAVES; i++)
 		run_wave();
