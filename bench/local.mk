@@ -20,4 +20,5 @@ include bench/hook.mk
 bench: $(bench_all)
 	@for program in $(bench_all); do ./$$program || exit 1; done
 include bench/merge.mk
+include bench/replay.mk
 include bench/fused.mk

@@ -17,11 +17,13 @@
 /* Far above what any kernel has; a bound for memory. */
 #define TYPES_MAX (1u << 22)
 
-/* Names that are looked for are few, so one byte of each tells most others apart. */
+/* Names that are looked for are few, so two bytes of each tell most others apart. */
+#define STARTS 1024u
+
 struct names {
 	const char **list;
 	size_t count;
-	bool first[256];
+	bool starts[STARTS];
 };
 
 struct kernel_types {
@@ -108,6 +110,12 @@ static const struct btf_type *type_at(const struct kernel_types *kernel, uint32_
 	return (const struct btf_type *)at;
 }
 
+/* Where a name's start is noted. It has one byte at least, so there is a second or the NUL. */
+static size_t start_of(const char *name)
+{
+	return ((size_t)(unsigned char)name[0] * 33 + (unsigned char)name[1]) % STARTS;
+}
+
 static int names_add(struct names *names, const char *name)
 {
 	const char **list;
@@ -119,7 +127,7 @@ static int names_add(struct names *names, const char *name)
 		return -ENOMEM;
 	names->list = list;
 	names->list[names->count++] = name;
-	names->first[(unsigned char)name[0]] = true;
+	names->starts[start_of(name)] = true;
 	return 0;
 }
 
@@ -127,7 +135,7 @@ static bool names_have(const struct names *names, const char *name)
 {
 	size_t i;
 
-	if (!names->first[(unsigned char)name[0]])
+	if (!*name || !names->starts[start_of(name)])
 		return false;
 	for (i = 0; i < names->count; i++)
 		if (strcmp(names->list[i], name) == 0)
@@ -330,7 +338,7 @@ static int kernel_types_walk(struct slim *slim, struct mt_kbtf_id *ids, size_t i
 	struct kernel_types *kernel = &slim->kernel;
 	const char *at = kernel->types;
 	uint32_t capacity = (uint32_t)((kernel->types_end - at) / sizeof(struct btf_type)) + 1;
-	bool id_first[256] = { false };
+	bool id_starts[STARTS] = { false };
 	uint32_t wanted = 0;
 	size_t i;
 
@@ -343,7 +351,7 @@ static int kernel_types_walk(struct slim *slim, struct mt_kbtf_id *ids, size_t i
 	if (!kernel->at || !slim->copy.list || !slim->copy.number)
 		return -ENOMEM;
 	for (i = 0; i < id_count; i++)
-		id_first[(unsigned char)ids[i].name[0]] = true;
+		id_starts[start_of(ids[i].name)] = true;
 	kernel->count = 1; /* void, which is not in the file */
 	while (kernel->types_end - at >= (long)sizeof(struct btf_type)) {
 		const struct btf_type *type = (const struct btf_type *)at;
@@ -360,7 +368,7 @@ static int kernel_types_walk(struct slim *slim, struct mt_kbtf_id *ids, size_t i
 		} else if (kind == BTF_KIND_FUNC || kind == BTF_KIND_TYPEDEF) {
 			const char *name = name_at(kernel, type->name_off);
 
-			if (id_first[(unsigned char)name[0]])
+			if (*name && id_starts[start_of(name)])
 				ids_match(name, kind, kernel->count, ids, id_count);
 		}
 		kernel->count++;

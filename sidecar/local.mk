@@ -9,6 +9,7 @@ libmtencoder_la_SOURCES = \
 	sidecar/encoder.c sidecar/encoder.h
 # Kernel events, for the sidecar and for tests.
 noinst_LTLIBRARIES += libmtkernel.la
+EXTRA_DIST += docs/kernel.md
 libmtkernel_la_SOURCES = \
 	sidecar/kernel.c \
 	sidecar/kernel.h \

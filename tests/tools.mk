@@ -30,4 +30,3 @@ check_PROGRAMS += tests/unit/tool_damage
 TESTS += tests/unit/tool_damage
 tests_unit_tool_damage_SOURCES = tests/unit/tool_damage.c
 tests_unit_tool_damage_LDADD = libmttools.la
-EXTRA_DIST += tests/e2e/tool tests/e2e/tool_lib.sh

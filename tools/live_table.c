@@ -344,19 +344,21 @@ const struct mt_live_block *mt_live_table_find(const struct mt_live_table *table
 
 int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_live_block *ret_old)
 {
-	/* Looks first: what is not there makes no copy. */
-	const struct mt_live_block *block = mt_live_table_find(table, addr);
+	uint64_t hash = mt_u64_hash(addr);
 	struct page *page;
 	uint32_t slot;
 	size_t index;
 	int ret;
 
-	if (!block)
+	if (!table->directory)
 		return 0;
-	index = directory_index(table->directory, mt_u64_hash(addr));
+	index = directory_index(table->directory, hash);
 	page = table->directory->pages[index];
-	slot = (uint32_t)(block - page->slots);
-	*ret_old = *block;
+	slot = page_slot(page, addr, hash);
+	/* Looks first: what is not there makes no copy. */
+	if (!page->slots[slot].owner)
+		return 0;
+	*ret_old = page->slots[slot];
 	if (table->directory->refs > 1 || page->refs > 1) {
 		ret = own_directory(table);
 		if (!ret)

@@ -259,12 +259,17 @@ static int process_for(struct mt_replay *replay, const struct mt_event *event,
 
 static int note_thread(struct mt_replay *replay, struct mt_replay_process *process, int32_t tid)
 {
-	uint64_t key = (uint64_t)process->index << 32 | (uint32_t)tid;
-	int ret = mt_u64_map_get(&replay->threads, key) ? 0
-							: mt_u64_map_put(&replay->threads, key, 0);
+	/* From 1, so that no key is 0. */
+	uint64_t key = ((uint64_t)process->index + 1) << 32 | (uint32_t)tid;
+	uint64_t *recent = &replay->recent_threads[(uint32_t)tid % MT_RECENT_THREADS];
+	int ret;
 
+	if (*recent == key)
+		return 0;
+	ret = mt_u64_map_put(&replay->threads, key, 0);
 	if (ret < 0)
 		return ret;
+	*recent = key;
 	process->last_tid = tid;
 	process->threads += (unsigned)ret;
 	replay->totals.threads += (unsigned)ret;

@@ -21,6 +21,9 @@ struct mt_recent_free {
 	uint32_t owner; /* the image that freed; 0: empty */
 };
 
+/* Threads seen lately, by their tid's last bits: threads take turns event by event. */
+#define MT_RECENT_THREADS 256u
+
 /* An event that names a stack not yet defined; one for each hash and frame. */
 struct mt_stack_use {
 	struct mt_event event;
@@ -40,7 +43,8 @@ struct mt_replay {
 	size_t uses_count, uses_cap;
 	uint64_t frame; /* of the event that is replayed */
 	uint64_t index;
-	uint32_t owners; /* given out */
+	uint32_t owners;			    /* given out */
+	uint64_t recent_threads[MT_RECENT_THREADS]; /* keys of `threads`; 0: none */
 	struct mt_recent_free recent[MT_RECENT_FREES];
 };
 

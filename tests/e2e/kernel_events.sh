@@ -24,6 +24,26 @@ has_not() {
 	if grep -q "$2" "$out"; then not_ok "$1: $2" "$work/err" "$out"; else ok "$1"; fi
 }
 
+# The life of each process begins with its Fork and ends with its Exit. Times are in order, but for
+# two records of two drains whose programs ran at the same time.
+in_order() {
+	awk '
+	function field(name,   s) {
+		if (!match($0, "\"" name "\":[0-9]+")) return ""
+		return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
+	}
+	/"type":"Report"/ { alive[field("root")] = 1; next }
+	/"type":"End"/ { next }
+	{ pid = field("pid"); time = field("time")
+	  if (time + 1e7 < last) { print "# time goes back: " $0; bad = 1 }
+	  last = time }
+	/"type":"Fork"/ { if (alive[pid]) { print "# forked while alive: " $0; bad = 1 }; alive[pid] = 1 }
+	!alive[pid] { print "# not alive: " $0; bad = 1 }
+	/"type":"Exit"/ { alive[pid] = 0 }
+	END { exit bad }
+	'
+}
+
 # Classic tracepoints are found by way of tracefs, which may have to be mounted.
 run() {
 	if [ "$source" = tracepoint ]; then
@@ -54,6 +74,8 @@ for source in tp_btf raw_tp tracepoint perf; do
 	if run "$source: a storm" -- "$actions" storm 3000; then
 		want "$source: 3,000 processes from two, nothing lost" \
 			"$(count Fork) $(count Exit) $(count Lost)" = "3001 3002 0"
+		in_order <"$out"
+		want "$source: in the order of their times" $? = 0
 	fi
 	if run "$source: threads" -- "$actions" threads 20; then
 		want "$source: the end of 21 threads, of one process" \
