@@ -228,8 +228,8 @@ out:
 
 static int perf_follow(struct mt_kernel *kernel, pid_t pid)
 {
-	int err = mt_kperf_open(pid, is(kernel->report.process, "perf"),
-				kernel->options.perf_own_only, &kernel->perf);
+	int err = mt_kperf_open(pid, is(kernel->report.process, "perf"), kernel->options.perf_scope,
+				&kernel->perf);
 
 	if (err)
 		return err;

@@ -91,13 +91,19 @@ enum mt_kernel_level {
 	MT_KERNEL_OFF,
 };
 
+enum mt_kernel_perf_scope {
+	MT_KERNEL_PERF_AUTO,
+	MT_KERNEL_PERF_TREE, /* events that each fork inherits */
+	MT_KERNEL_PERF_ALL,  /* of all processes, where that is allowed */
+};
+
 struct mt_kernel_options {
 	enum mt_kernel_level level;
 	/* Forces single sources, for tests: NULL or a name of struct mt_kernel_report. */
 	const char *force_process;
 	const char *force_exec_maps;
 	const char *force_later_maps;
-	bool perf_own_only; /* for tests: perf as without privileges, where each fork inherits it */
+	enum mt_kernel_perf_scope perf_scope; /* forced by tests alone */
 	const char *preload_name; /* what MT_EXEC_NO_PRELOAD looks for in LD_PRELOAD's value */
 	size_t ring_bytes;	  /* of the eBPF ring; 0: default */
 };

@@ -15,12 +15,17 @@
 #include <unistd.h>
 
 /*
- * Half a millisecond's worth of records at the least: 1,500 of 80 bytes in 128 KiB, a quarter of
- * what perf_event_mlock_kb allows each CPU by default. Many CPUs share the load and the memory.
+ * 1,500 records of 80 bytes in 128 KiB, a quarter of what perf_event_mlock_kb allows each CPU by
+ * default. Many CPUs share the load and the memory. Where others write into them too, rings are
+ * larger: they must not fill while a busy machine lets us wait.
  */
 #define RING_BYTES     (128u * 1024)
+#define RING_BYTES_ALL (512u * 1024)
 #define RING_BYTES_MIN (32u * 1024)
 #define RING_CPUS      8
+
+/* From how many CPUs on inheriting costs forks more than the records of others cost us. */
+#define INHERIT_CPUS 4
 
 /* The threads that a running process may have when it is followed. */
 #define THREADS_MAX 4096
@@ -88,9 +93,9 @@ int mt_kperf_probe(void)
 	return 0;
 }
 
-static size_t ring_bytes(size_t cpus)
+static size_t ring_bytes(size_t cpus, bool all)
 {
-	size_t bytes = RING_BYTES;
+	size_t bytes = all ? RING_BYTES_ALL : RING_BYTES;
 
 	for (; cpus > RING_CPUS && bytes > RING_BYTES_MIN; cpus /= 2)
 		bytes /= 2;
@@ -99,7 +104,7 @@ static size_t ring_bytes(size_t cpus)
 
 static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cpu, bool tasks)
 {
-	size_t bytes = ring_bytes(perf->ring_count);
+	size_t bytes = ring_bytes(perf->ring_count, pid < 0);
 	void *page = MAP_FAILED;
 
 	ring->fd = event_open(pid, cpu, tasks, perf->counts_lost);
@@ -207,7 +212,8 @@ static void rings_close(struct mt_kperf *perf)
 	}
 }
 
-int mt_kperf_open(pid_t pid, bool tasks, bool own_only, struct mt_kperf **ret_perf)
+int mt_kperf_open(pid_t pid, bool tasks, enum mt_kernel_perf_scope scope,
+		  struct mt_kperf **ret_perf)
 {
 	struct mt_kperf *perf = calloc(1, sizeof(*perf));
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -226,10 +232,12 @@ int mt_kperf_open(pid_t pid, bool tasks, bool own_only, struct mt_kperf **ret_pe
 	perf->ring_count = cpus > 0 ? (size_t)cpus : 1;
 	for (i = 0; i < perf->ring_count; i++)
 		perf->rings[i].fd = -1;
-	err = own_only ? -EACCES : rings_open(perf, -1, tasks);
-	perf->global = err == 0;
+	perf->global = scope == MT_KERNEL_PERF_ALL ||
+		       (scope == MT_KERNEL_PERF_AUTO && perf->ring_count > INHERIT_CPUS);
+	err = perf->global ? rings_open(perf, -1, tasks) : -EACCES;
 	if (err) {
 		rings_close(perf);
+		perf->global = false;
 		err = rings_open(perf, pid, tasks);
 	}
 	if (!err)

@@ -3,10 +3,11 @@
  * perf records: task, exec and executable mappings. One event and one small
  * ring a CPU.
  *
- * With the privilege for it the events are of all processes, and whoever reads
- * them has to take out those of the tree. Else they are of one process and
- * inherited by what it forks: that works for one's own processes at
- * kernel.perf_event_paranoid 2, but costs each fork some 15 us for each CPU.
+ * The events are of one process and inherited by what it forks, which works for
+ * one's own processes at kernel.perf_event_paranoid 2, but costs each fork some
+ * 8 us for each CPU. On a machine of many CPUs they are of all processes, where
+ * that is allowed, and whoever reads them has to take out those of the tree.
+ * That is not the first choice because then others can fill the rings.
  *
  * Owner and threads: one owner, not shared.
  */
@@ -21,10 +22,11 @@ struct mt_kperf;
 int mt_kperf_probe(void);
 
 /*
- * Opens for all processes, or where that is not allowed (or `own_only`) for all threads of `pid`
- * and what they fork. `tasks`: FORK and EXIT records are wanted too.
+ * Opens for all threads of `pid` and what they fork, or for all processes. `tasks`: FORK and EXIT
+ * records are wanted too.
  */
-int mt_kperf_open(pid_t pid, bool tasks, bool own_only, struct mt_kperf **ret_perf);
+int mt_kperf_open(pid_t pid, bool tasks, enum mt_kernel_perf_scope scope,
+		  struct mt_kperf **ret_perf);
 
 /* Whether records of other processes are among those that are read. */
 bool mt_kperf_is_global(const struct mt_kperf *perf);

@@ -34,7 +34,7 @@ in_order() {
 	}
 	/"type":"Report"/ { alive[field("root")] = 1; next }
 	/"type":"End"/ { next }
-	{ pid = field("pid"); time = field("time")
+	{ pid = field("pid"); time = field("time") + 0
 	  if (time + 1e7 < last) { print "# time goes back: " $0; bad = 1 }
 	  last = time }
 	/"type":"Fork"/ { if (alive[pid]) { print "# forked while alive: " $0; bad = 1 }; alive[pid] = 1 }

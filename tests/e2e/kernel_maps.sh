@@ -95,8 +95,8 @@ i=0
 while [ $i -lt 120 ]; do deep=$deep/d$i; i=$((i + 1)); done
 mkdir -p "$deep"
 
-for sources in "--process=tp_btf --exec-maps=vma_iter" "--process=tp_btf --exec-maps=perf" \
-	       "--process=raw_tp --perf-own-only" "--process=perf" "--process=perf --perf-own-only"; do
+for sources in "--process=tp_btf --exec-maps=vma_iter" "--process=tp_btf --exec-maps=perf --perf-all" \
+	       "--process=raw_tp --perf-tree" "--process=perf --perf-tree" "--process=perf --perf-all"; do
 	cp "$lib" "$work/gone1"; cp "$lib" "$work/gone2"; cp "$lib" "$work/a name (deleted)"
 	cp "$lib" "$deep/file"
 	check "plain files ($sources)" "$sources" "$target" "$work/maps" dlopen "$other" \

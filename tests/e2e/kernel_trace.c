@@ -224,7 +224,8 @@ static int options_read(struct trace *trace, int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' },
 		{ "drain-at-end", no_argument, NULL, 'd' },
 		{ "times", no_argument, NULL, 't' },
-		{ "perf-own-only", no_argument, NULL, 'i' },
+		{ "perf-tree", no_argument, NULL, 'i' },
+		{ "perf-all", no_argument, NULL, 'a' },
 		{ "deny", no_argument, NULL, 'D' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -266,7 +267,10 @@ static int options_read(struct trace *trace, int argc, char **argv)
 			trace->deny = true;
 			break;
 		case 'i':
-			trace->options.perf_own_only = true;
+			trace->options.perf_scope = MT_KERNEL_PERF_TREE;
+			break;
+		case 'a':
+			trace->options.perf_scope = MT_KERNEL_PERF_ALL;
 			break;
 		case 't':
 			trace->times = true;

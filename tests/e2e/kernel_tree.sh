@@ -25,7 +25,7 @@ if ! strace -f -e trace=process -o "$work/strace" sh "$work/script" 2>/dev/null 
 	plan
 fi
 
-for source in tp_btf raw_tp perf "perf --perf-own-only"; do
+for source in tp_btf raw_tp "perf --perf-tree" "perf --perf-all"; do
 	name="$source sees the tree that strace sees"
 	status=with_status
 	[ "${source#perf}" != "$source" ] && status=without_status
