@@ -335,6 +335,13 @@ static int apply(struct mt_replay *replay, const struct mt_event *event)
 	}
 }
 
+static void prefetch(const struct mt_live_table *live, const struct mt_event *event)
+{
+	mt_live_table_prefetch(live, event->addr);
+	if (event->type == MT_EVENT_REALLOC && event->flags & MT_EVENT_HAS_OLD)
+		mt_live_table_prefetch(live, event->aux);
+}
+
 int mt_replay_events(struct mt_replay *replay, const struct mt_event *events, size_t count,
 		     uint64_t frame, uint64_t first_index)
 {
@@ -343,8 +350,7 @@ int mt_replay_events(struct mt_replay *replay, const struct mt_event *events, si
 	replay->frame = frame;
 	for (size_t i = 0; i < count; i++) {
 		if (replay->last && i + PREFETCH_EVENTS < count)
-			mt_live_table_prefetch(&replay->last->live,
-					       events[i + PREFETCH_EVENTS].addr);
+			prefetch(&replay->last->live, &events[i + PREFETCH_EVENTS]);
 		replay->index = first_index + i;
 		ret = apply(replay, &events[i]);
 		if (ret)

@@ -7,32 +7,16 @@
 
 #define FIRST_SLOTS 64u
 
-/*
- * Set once, by the first caller: a file made to collide under one seed does not under another.
- * Nothing that is printed depends on the order of a table.
- */
-static uint64_t hash_seed;
+/* Nothing that is printed depends on the order of a table. */
+uint64_t mt_u64_hash_seed = UINT64_C(0x5bd1e9955bd1e995);
 
-static uint64_t new_seed(void)
+/* Without random bytes the constant still serves files that are not hostile. */
+__attribute__((constructor)) static void set_seed(void)
 {
-	uint64_t seed = 0;
+	uint64_t seed;
 
-	/* Without random bytes the constant still serves files that are not hostile. */
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
-		seed = UINT64_C(0x5bd1e9955bd1e995);
-	return seed | 1;
-}
-
-uint64_t mt_u64_hash(uint64_t key)
-{
-	uint64_t hash;
-
-	if (__builtin_expect(hash_seed == 0, 0))
-		hash_seed = new_seed();
-	hash = (key ^ hash_seed) * UINT64_C(0x9e3779b97f4a7c15);
-	hash ^= hash >> 32;
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return hash ^ hash >> 32;
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
+		mt_u64_hash_seed = seed;
 }
 
 void mt_u64_map_fini(struct mt_u64_map *map)

@@ -28,7 +28,17 @@ uint32_t *mt_u64_map_get(const struct mt_u64_map *map, uint64_t key);
 /* Sets the value. Returns 1 when the key is new, 0 when it was there, or -ENOMEM. */
 int mt_u64_map_put(struct mt_u64_map *map, uint64_t key, uint32_t value);
 
-/* Spreads all bits of the key over all bits of the result; seeded once a run. */
-uint64_t mt_u64_hash(uint64_t key);
+/* Set before main(): a file made to collide under one seed does not under another. */
+extern uint64_t mt_u64_hash_seed;
+
+/* Spreads all bits of the key over all bits of the result. */
+static inline uint64_t mt_u64_hash(uint64_t key)
+{
+	uint64_t hash = (key ^ mt_u64_hash_seed) * UINT64_C(0x9e3779b97f4a7c15);
+
+	hash ^= hash >> 32;
+	hash *= UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ hash >> 32;
+}
 
 #endif
