@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Built and run by `make bench` only. Programs print a table on stderr and JSON lines on stdout.
+# Built and run by `make bench` only; each program of bench_all answers one question by itself. They
+# print a table on stderr and JSON lines on stdout.
 bench_all = bench/encode bench/decode
-EXTRA_PROGRAMS += $(bench_all)
-CLEANFILES += $(bench_all)
 bench_harness = bench/harness.c bench/harness.h
 bench_codec_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(MSGPACK_CFLAGS)
 bench_codec_LIBS = libmtcommon.la $(ZSTD_LIBS) $(MSGPACK_LIBS)
@@ -14,10 +13,16 @@ bench_decode_SOURCES = bench/decode.c bench/trace.c bench/trace.h $(bench_harnes
 bench_decode_CFLAGS = $(bench_codec_CFLAGS)
 bench_decode_LDADD = $(bench_codec_LIBS)
 
+include bench/fused.mk
 include bench/hook.mk
+include bench/merge.mk
+include bench/replay.mk
+include bench/run.mk
+EXTRA_PROGRAMS += $(bench_all) bench/pairs bench/run
+CLEANFILES += $(bench_all) bench/pairs bench/run
 
 .PHONY: bench
-bench: $(bench_all)
+bench: all $(bench_all) bench-run
 	@for program in $(bench_all); do ./$$program || exit 1; done
 include bench/merge.mk
 include bench/replay.mk

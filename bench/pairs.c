@@ -3,7 +3,7 @@
  * The program that whole-run benchmarks track: THREADS threads that each make PAIRS pairs of malloc
  * and free, sizes 64 to 319, as in the figures of the documentation.
  *
- *   bench-pairs THREADS PAIRS
+ *   pairs THREADS PAIRS
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 
 	pairs = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
 	if (threads < 1 || threads > 64 || pairs < 1) {
-		fprintf(stderr, "usage: bench-pairs THREADS PAIRS\n");
+		fprintf(stderr, "usage: pairs THREADS PAIRS\n");
 		return 2;
 	}
 	for (long i = 1; i < threads; i++)

@@ -5,7 +5,7 @@
  * it; and the commands over a whole file, with its decoding alone beside them. The trace is 48 %
  * mallocs, 42 % frees, 10 % reallocs of random blocks, four threads.
  *
- *   bench-replay [EVENTS]
+ *   replay [EVENTS]
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -33,7 +33,7 @@ static void must(bool ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "bench-replay: %s failed\n", what);
+	fprintf(stderr, "replay: %s failed\n", what);
 	exit(1);
 }
 
@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 	size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 2000000;
 
 	if (count < 1 || count > EVENTS_MAX) {
-		fprintf(stderr, "usage: bench-replay [EVENTS]\n");
+		fprintf(stderr, "usage: replay [EVENTS]\n");
 		return 2;
 	}
 	bench_replay("4k-live", 4096, count);

@@ -3,7 +3,7 @@
  * Whole runs: a program bare, under memtrack-preload, and under heaptrack where it is installed, in
  * turns, so that a machine whose speed drifts drifts for all of them.
  *
- *   bench-run MEMTRACK_PRELOAD BENCH_PAIRS [CASE ...]
+ *   run MEMTRACK_PRELOAD BENCH_PAIRS [CASE ...]
  *
  * For each case it prints the wall time's median, minimum and maximum for each way, and the ratio
  * to bare; cases of a known number of pairs also give nanoseconds a pair over bare. The table goes
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		" s=json.dumps(d); json.loads(s)\n";
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: bench-run MEMTRACK_PRELOAD BENCH_PAIRS [CASE ...]\n");
+		fprintf(stderr, "usage: run MEMTRACK_PRELOAD BENCH_PAIRS [CASE ...]\n");
 		return 2;
 	}
 	if (!mkdtemp(output))
