@@ -15,38 +15,38 @@
  *
  * Of a zstd block we use two parts. One is literals: bytes as they are. The
  * other is sequences, orders to the decoder of the kind "take L literals, then
- * copy M bytes from D bytes back in your output". Below is a Malloc and, over
- * it, an earlier one of the same thread, size and call site, D bytes before.
- * The lines of dots are where both are equal:
+ * copy M bytes from D bytes back in your output". Below is a Malloc of 32 bytes
+ * under an earlier one of the same thread and size, which begins 1,200 bytes
+ * before it. Keys and names are shown as text, all else in hex; what differs is
+ * marked:
  *
- *   86 a3pid 07 a3tid 08 a9timestamp cf 00000011 2233 4401 a4addr cf 00007f01 2233 4450 a4type
- * a6Malloc a4size 20
- *   .............................................. ^^^^^^^ .................... ^^^^^^^
- * ......................... 86 a3pid 07 a3tid 08 a9timestamp cf 00000011 2233 59a7 a4addr cf
- * 00007f01 2233 9c10 a4type a6Malloc a4size 20
+ *   86 pid 07 tid 08 timestamp cf 0000048c27395a11 addr cf 00007f0122334450 type Malloc size 20
+ *                                             ^^^^                     ^^^^
+ *   86 pid 07 tid 08 timestamp cf 0000048c273982c3 addr cf 00007f0122339c10 type Malloc size 20
+ *   |------------------- 1 ------------------|    |-------- 2 --------|    |-------- 3 -------|
  *
- *   sequence 1: no literals,  copy everything up to 2233 from D back
- *   sequence 2: literals 59a7, copy " a4addr cf 00007f01 2233" from as far back as before
- *   sequence 3: literals 9c10, copy the rest from as far back as before
+ *   sequence 1: no literal,      copy 28 bytes from 1,200 back
+ *   sequence 2: literals 82 c3,  copy 12 bytes from as far back as before
+ *   sequence 3: literals 9c 10,  copy 18 bytes from as far back as before
  *
- * These are 4 literals and 3 orders for 68 bytes. An order is packed by how
- * frequent its numbers are; "as far back as before" is the most frequent
- * distance of all and costs a fraction of a bit.
+ * These are 4 literals and 3 sequences for 62 bytes. How many bits a sequence
+ * takes depends on how frequent its numbers are in the block; "as far back as
+ * before" is the most frequent distance of all and takes a fraction of a bit.
  *
  * Shape. This works because both events have each field at the same place.
  * That is so if they agree in all that decides the layout: the thread, the
  * type, which of the optional fields are there, and how many bytes msgpack
  * takes for each integer. We call this the shape and keep it as a number, so
  * that one comparison decides. Equal shapes also mean that integers which
- * differ do so in their low bytes only, which stand last: the number of bytes
- * to give as literals is the length of the two numbers' XOR.
+ * differ do so in their low bytes only, which stand last: how many bytes are
+ * literals is told by the length of the two numbers' XOR.
  *
  * Which earlier event. Two small tables are asked, and the frame's events are
  * entered in both: the last event of this shape with the same size and stack
- * hash (then only timestamp, addresses and nothing else differ), and the last
+ * hash, so that as a rule only the timestamp and addresses differ; and the last
  * of this shape. If neither has one within the window, the event is compared
  * byte by byte with one of its type (fused_slow.c): its first of a shape, and
- * rare types. A wrong guess costs bytes, never correctness: what was found is
+ * rare types. A bad guess costs bytes, never correctness: what was found is
  * used only if its shape is equal, and every field is compared.
  *
  * Runs. A match that ends an event and one that begins the next from the same
