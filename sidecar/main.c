@@ -108,6 +108,8 @@ static int run_command(struct mt_run *run)
 		mt_run_close(run, true);
 		return cannot_run(options->command[0], err);
 	}
+	/* Now the loader is at work, and nobody waits for us. */
+	mt_session_clean_leftovers(&run->session);
 	mt_loop_run(loop);
 	mt_loop_free(loop);
 	mt_run_finish(run);
@@ -175,6 +177,7 @@ static int attach(struct mt_run *run)
 	}
 	answer(ready_fd, "", run->session.value);
 	close(ready_fd);
+	mt_session_clean_leftovers(&run->session);
 	mt_loop_run(loop);
 	mt_loop_free(loop);
 	mt_run_finish(run);

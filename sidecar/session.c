@@ -23,6 +23,7 @@
 /* A directory without a listening socket may be one that is being made right now. */
 #define LEFTOVER_AGE_S 60
 #define LEFTOVERS_MAX  1000
+#define ENTRIES_MAX    20000 /* looked at: a folder that is fuller is somebody else's problem */
 
 /* Variables that the launcher moves out of the way of the sidecar: "MEMTRACK_SAVED_LD_PRELOAD". */
 #define SAVED_PREFIX "MEMTRACK_SAVED_"
@@ -275,7 +276,7 @@ void mt_session_clean_leftovers(const struct mt_session *session)
 	char path[sizeof(session->directory)];
 	struct dirent *entry;
 	size_t base_len;
-	int removed = 0;
+	int removed = 0, looked = 0;
 	DIR *dir;
 
 	if (!session->directory[0])
@@ -285,7 +286,7 @@ void mt_session_clean_leftovers(const struct mt_session *session)
 	dir = opendir(path);
 	if (!dir)
 		return;
-	while (removed < LEFTOVERS_MAX && (entry = readdir(dir))) {
+	while (removed < LEFTOVERS_MAX && looked++ < ENTRIES_MAX && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, DIRECTORY_PREFIX, strlen(DIRECTORY_PREFIX)) != 0 ||
 		    snprintf(path, sizeof(path), "%.*s/%s", (int)base_len, session->directory,
 			     entry->d_name) >= (int)sizeof(path) ||
