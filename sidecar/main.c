@@ -78,17 +78,16 @@ static int run_command(struct mt_run *run)
 	const struct mt_options *options = run->options;
 	struct mt_loop *loop = NULL;
 	bool complete;
-	char **env;
 	int err;
 
 	err = mt_run_prepare(run);
 	if (err)
 		goto fail;
-	env = mt_session_environment(&run->session, &run->identity,
-				     !mt_command_refuses_preload(run->command.kind));
-	err = env ? mt_child_fork(options->command, env, &run->identity, run->inherited,
-				  &run->child)
-		  : -ENOMEM;
+	run->env = mt_session_environment(&run->session, &run->identity,
+					  !mt_command_refuses_preload(run->command.kind));
+	err = run->env ? mt_child_fork(options->command, run->env, &run->identity, run->inherited,
+				       &run->child)
+		       : -ENOMEM;
 	if (err) {
 		mt_say_error("cannot make a process: %s", strerror(-err));
 		goto fail;
@@ -105,6 +104,7 @@ static int run_command(struct mt_run *run)
 	/* A child that was killed at the gate (EPIPE) has a status as any other. */
 	if (err && err != -EPIPE) {
 		mt_child_cancel(&run->child);
+		mt_loop_free(loop);
 		mt_run_close(run, true);
 		return cannot_run(options->command[0], err);
 	}

@@ -33,6 +33,7 @@ struct mt_run {
 	struct mt_identity identity;
 	struct mt_command command;
 	struct mt_session session;
+	char **env; /* of the command */
 	struct mt_child child;
 	bool has_child; /* false in manual use */
 	pid_t root;

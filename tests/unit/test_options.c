@@ -12,14 +12,16 @@
 /* What is wrong is said on standard error, which is not looked at here. */
 static int parse(char **argv, struct mt_options *options)
 {
+	static char *copy[16]; /* the options point into it, and outlive the caller's literal */
 	int argc = 0;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	dup2(null, STDERR_FILENO);
 	close(null);
-	while (argv[argc])
-		argc++;
-	return mt_options_parse(argc, argv, options);
+	for (; argv[argc]; argc++)
+		copy[argc] = argv[argc];
+	copy[argc] = NULL;
+	return mt_options_parse(argc, copy, options);
 }
 
 #define PARSE(options, ...) \
