@@ -15,3 +15,5 @@ tests_stress_shim_hooks_SOURCES = $(MT_SHIM_SOURCES) \
 	tests/stress/shim_hooks.c tests/e2e/shim_session.c tests/e2e/shim_session.h
 tests_stress_shim_hooks_CFLAGS = $(AM_CFLAGS) -DMT_HARNESS
 tests_stress_shim_hooks_LDADD = libmtcommon.la
+TESTS += tests/e2e/shim_alone.sh
+EXTRA_DIST += tests/e2e/shim_alone.sh
