@@ -14,8 +14,6 @@
  */
 #include "preload/hooks.h"
 
-#include <stdlib.h>
-
 #include "preload/early.h"
 #include "preload/emit.h"
 #include "preload/real.h"
@@ -145,21 +143,20 @@ static void end_delete(struct mt_thread *thread)
 		mt_guard_set(thread, MT_GUARD_NONE);
 }
 
-/* The function behind `index`; looked up anew as long as its library may go away. */
+/*
+ * The function behind `index`; looked up anew as long as its library may go away. NULL when nobody
+ * defines it: then it is malloc or free.
+ */
 static void *operator_at(size_t index, void *known)
 {
 	if (mt_likely(known != NULL))
 		return known;
 	(void)mt_real_resolve(); /* false only inside the look-up itself, which calls no operator */
 	known = ((void **)&mt_real)[index];
-	if (known == NULL)
-		known = mt_real_find_late(index);
-	if (known == NULL)
-		abort(); /* somebody calls what nobody defines: ld.so would have refused */
-	return known;
+	return known != NULL ? known : mt_real_find_late(index);
 }
 
-#define NEW(member, symbol, kind, parameters, values)                                   \
+#define NEW(member, symbol, kind, fallback, parameters, values)                         \
 	MT_HOOK void *mt_hook_##member parameters MT_LABEL(symbol);                     \
 	MT_HOOK void *mt_hook_##member parameters                                       \
 	{                                                                               \
@@ -170,6 +167,8 @@ static void *operator_at(size_t index, void *known)
 		if (mt_unlikely(!mt_early_is_relocated()))                              \
 			return mt_early_alloc(size, 64);                                \
 		real = (void *(*)parameters)operator_at(index, (void *)mt_real.member); \
+		if (mt_unlikely(real == NULL))                                          \
+			return fallback;                                                \
 		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH))          \
 			return real values;                                             \
 		mark = mark_before(&mt_thread, index);                                  \
@@ -198,20 +197,22 @@ static void *operator_at(size_t index, void *known)
 		end_delete(thread);                                                    \
 	}
 
-NEW(new_one, "_Znwm", MT_REC_MALLOC, (size_t size), (size))
-NEW(new_array, "_Znam", MT_REC_MALLOC, (size_t size), (size))
-NEW(new_one_nothrow, "_ZnwmRKSt9nothrow_t", MT_REC_MALLOC, (size_t size, const void *tag),
-    (size, tag))
-NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", MT_REC_MALLOC, (size_t size, const void *tag),
-    (size, tag))
-NEW(new_one_aligned, "_ZnwmSt11align_val_t", MT_REC_ALIGNED_ALLOC, (size_t size, size_t align),
-    (size, align))
-NEW(new_array_aligned, "_ZnamSt11align_val_t", MT_REC_ALIGNED_ALLOC, (size_t size, size_t align),
-    (size, align))
+NEW(new_one, "_Znwm", MT_REC_MALLOC, MT_NAME(malloc)(size), (size_t size), (size))
+NEW(new_array, "_Znam", MT_REC_MALLOC, MT_NAME(malloc)(size), (size_t size), (size))
+NEW(new_one_nothrow, "_ZnwmRKSt9nothrow_t", MT_REC_MALLOC, MT_NAME(malloc)(size),
+    (size_t size, const void *tag), (size, tag))
+NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", MT_REC_MALLOC, MT_NAME(malloc)(size),
+    (size_t size, const void *tag), (size, tag))
+NEW(new_one_aligned, "_ZnwmSt11align_val_t", MT_REC_ALIGNED_ALLOC,
+    MT_NAME(aligned_alloc)(align, size), (size_t size, size_t align), (size, align))
+NEW(new_array_aligned, "_ZnamSt11align_val_t", MT_REC_ALIGNED_ALLOC,
+    MT_NAME(aligned_alloc)(align, size), (size_t size, size_t align), (size, align))
 NEW(new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", MT_REC_ALIGNED_ALLOC,
-    (size_t size, size_t align, const void *tag), (size, align, tag))
+    MT_NAME(aligned_alloc)(align, size), (size_t size, size_t align, const void *tag),
+    (size, align, tag))
 NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", MT_REC_ALIGNED_ALLOC,
-    (size_t size, size_t align, const void *tag), (size, align, tag))
+    MT_NAME(aligned_alloc)(align, size), (size_t size, size_t align, const void *tag),
+    (size, align, tag))
 
 DELETE(delete_one, "_ZdlPv", (void *block), (block))
 DELETE(delete_array, "_ZdaPv", (void *block), (block))
