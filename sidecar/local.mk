@@ -73,6 +73,7 @@ memtrack-preload: preload/memtrack-preload.in Makefile
 dist_man_MANS += man/memtrack-preload.1
 EXTRA_DIST += docs/launcher.md docs/options.md
 # The order engine.
+EXTRA_DIST += docs/order.md
 noinst_LTLIBRARIES += libmtorder.la
 libmtorder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 libmtorder_la_SOURCES = \
@@ -84,4 +85,5 @@ libmtorder_la_SOURCES = \
 	sidecar/pending.c \
 	sidecar/process.c \
 	sidecar/repair.c sidecar/repair.h \
-	sidecar/sink.c sidecar/sink.h
+	sidecar/sink.c sidecar/sink.h \
+	sidecar/shelf.c sidecar/shelf.h

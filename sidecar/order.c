@@ -182,7 +182,7 @@ static bool take_run(struct mt_order *order, struct mt_reader *reader, uint64_t 
 				order->sink.stats.records += (uint64_t)(stream->read - first);
 				return false;
 			}
-			if (__builtin_expect(rec.stamp > repair->deadline, 0))
+			if (__builtin_expect(rec.stamp > repair->shelf.deadline, 0))
 				mt_repair_expire(repair, rec.stamp);
 			if (__builtin_expect(kind == MT_REC_FORK_DONE, 0)) {
 				stream->read++;
@@ -303,7 +303,7 @@ size_t mt_order_round(struct mt_order *order)
 
 	order->round++;
 	order->now_ns = mt_clock_monotonic_ns();
-	order->repair.now_ns = order->now_ns;
+	order->repair.shelf.now_ns = order->now_ns;
 	mt_drain_take_in(order);
 	order->merge.count = 0;
 	mt_drain_note(order);
@@ -312,7 +312,7 @@ size_t mt_order_round(struct mt_order *order)
 	mt_clock_sample(&order->sink.clock);
 	order->now_counter = mt_clock_read(order->options.counter) +
 			     mt_clock_ticks(&order->sink.clock, SLACK_NS);
-	order->repair.window_ticks = mt_clock_ticks(&order->sink.clock, MT_PARK_NS);
+	order->repair.shelf.window_ticks = mt_clock_ticks(&order->sink.clock, MT_PARK_NS);
 	mt_gates_check(order);
 	merge_all(order);
 	if (mt_sink_events(&order->sink) == before)

@@ -4,56 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum watched_kind {
-	PARKED_FREE,
-	PARKED_ALLOC,
-	PARKED_BEGIN, /* a realloc's begin whose old block is not live yet */
-	HELD_BEGIN,   /* a realloc's begin that freed the old block: bit clear, no event yet */
-};
-
-/* What an event says beside its time. */
-struct mt_story {
-	uint64_t addr, size;
-	uint64_t old; /* Realloc with MT_EVENT_HAS_OLD */
-	int32_t pid, tid;
-	uint8_t type; /* enum mt_event_type */
-	uint8_t flags;
-};
-
-struct mt_watched {
-	struct mt_watched *next; /* in its bucket, or of the unused */
-	struct mt_watched *older, *newer;
-	struct mt_space *space;
-	struct mt_origin *origin; /* of a begin */
-	struct mt_story story;
-	uint64_t stamp;
-	uint64_t parked_ns;
-	enum watched_kind kind;
-	bool unknown; /* a begin: of a block that is not known */
-};
-
 void mt_repair_init(struct mt_repair *repair, struct mt_sink *sink)
 {
-	memset(repair, 0, sizeof(*repair));
+	mt_shelf_init(&repair->shelf, mt_clock_ticks(&sink->clock, MT_PARK_NS));
 	repair->sink = sink;
-	repair->deadline = UINT64_MAX;
-	repair->window_ticks = mt_clock_ticks(&sink->clock, MT_PARK_NS);
 }
 
 void mt_repair_fini(struct mt_repair *repair)
 {
-	struct mt_watched *watched;
-
-	while ((watched = repair->unused) != NULL) {
-		repair->unused = watched->next;
-		free(watched);
-	}
-	for (unsigned i = 0; i < MT_WATCH_BUCKETS; i++) {
-		while ((watched = repair->buckets[i]) != NULL) {
-			repair->buckets[i] = watched->next;
-			free(watched);
-		}
-	}
+	mt_shelf_fini(&repair->shelf);
 }
 
 static void write_story(struct mt_repair *repair, const struct mt_story *story, uint64_t stamp)
@@ -78,132 +37,47 @@ static void write_here(struct mt_repair *repair, const struct mt_story *story)
 	write_story(repair, story, repair->sink->last_stamp);
 }
 
-static struct mt_watched **bucket_of(struct mt_repair *repair, const struct mt_space *space,
-				     uint64_t addr)
-{
-	uint64_t key = (addr >> 3) ^ ((uint64_t)(uintptr_t)space >> 4);
-
-	return &repair->buckets[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 52];
-}
-
-static_assert(MT_WATCH_BUCKETS == 1u << (64 - 52), "the hash gives 12 bits");
-
-/* The one watched longest. */
-static struct mt_watched *find(struct mt_repair *repair, const struct mt_space *space,
-			       uint64_t addr, unsigned kinds)
-{
-	struct mt_watched *found = NULL;
-
-	for (struct mt_watched *at = *bucket_of(repair, space, addr); at; at = at->next)
-		if (at->space == space && at->story.addr == addr && (kinds & 1u << at->kind))
-			found = at;
-	return found;
-}
-
-static void set_deadline(struct mt_repair *repair)
-{
-	repair->deadline =
-		repair->oldest ? repair->oldest->stamp + repair->window_ticks : UINT64_MAX;
-}
-
-static void leave_parked(struct mt_repair *repair, struct mt_watched *watched)
-{
-	if (watched->older)
-		watched->older->newer = watched->newer;
-	else
-		repair->oldest = watched->newer;
-	if (watched->newer)
-		watched->newer->older = watched->older;
-	else
-		repair->newest = watched->older;
-	repair->parked--;
-	set_deadline(repair);
-}
-
-static void unwatch(struct mt_repair *repair, struct mt_watched *watched)
-{
-	struct mt_watched **at = bucket_of(repair, watched->space, watched->story.addr);
-
-	while (*at != watched)
-		at = &(*at)->next;
-	*at = watched->next;
-	if (watched->kind != HELD_BEGIN)
-		leave_parked(repair, watched);
-	watched->space->watched--;
-	watched->next = repair->unused;
-	repair->unused = watched;
-}
-
-static struct mt_watched *watch(struct mt_repair *repair, struct mt_space *space,
-				const struct mt_story *story, enum watched_kind kind)
-{
-	struct mt_watched *watched = repair->unused;
-	struct mt_watched **bucket = bucket_of(repair, space, story->addr);
-
-	if (watched)
-		repair->unused = watched->next;
-	else
-		watched = malloc(sizeof(*watched));
-	if (!watched)
-		return NULL;
-	*watched = (struct mt_watched){ .space = space, .story = *story, .kind = kind };
-	watched->next = *bucket;
-	*bucket = watched;
-	space->watched++;
-	return watched;
-}
-
-static void to_parked(struct mt_repair *repair, struct mt_watched *watched, uint64_t stamp)
+static void park_watched(struct mt_repair *repair, struct mt_watched *watched, uint64_t stamp)
 {
 	/* A late record's age counts from now: what it waits for may be as late. */
 	if (stamp < repair->sink->last_stamp)
 		stamp = repair->sink->last_stamp;
-	watched->stamp = stamp;
-	watched->parked_ns = repair->now_ns;
-	watched->older = repair->newest;
-	watched->newer = NULL;
-	if (repair->newest)
-		repair->newest->newer = watched;
-	else
-		repair->oldest = watched;
-	repair->newest = watched;
-	repair->parked++;
-	set_deadline(repair);
+	mt_shelf_park(&repair->shelf, watched, stamp);
 }
 
 /* Writes a parked record as it is, flagged. A begin becomes held: its event comes with its end. */
 static void force(struct mt_repair *repair, struct mt_watched *watched)
 {
 	struct mt_story story = watched->story;
-	enum watched_kind kind = watched->kind;
+	enum mt_watched_kind kind = watched->kind;
 
-	if (kind == PARKED_BEGIN) {
-		leave_parked(repair, watched);
-		watched->kind = HELD_BEGIN;
+	if (kind == MT_PARKED_BEGIN) {
+		mt_shelf_leave_parked(&repair->shelf, watched);
+		watched->kind = MT_HELD_BEGIN;
 		watched->unknown = true;
 		return;
 	}
-	unwatch(repair, watched);
+	mt_shelf_remove(&repair->shelf, watched);
 	write_here(repair, &story);
 	mt_sink_flag(repair->sink,
-		     kind == PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+		     kind == MT_PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
 }
 
 static void park(struct mt_repair *repair, struct mt_space *space, const struct mt_story *story,
-		 enum watched_kind kind, uint64_t stamp)
+		 enum mt_watched_kind kind, uint64_t stamp)
 {
 	struct mt_watched *watched;
 
-	if (repair->parked >= MT_PARKED_MAX)
-		force(repair, repair->oldest);
-	watched = watch(repair, space, story, kind);
+	if (repair->shelf.parked >= MT_PARKED_MAX)
+		force(repair, repair->shelf.oldest);
+	watched = mt_shelf_add(&repair->shelf, space, story, kind);
 	if (watched) {
-		to_parked(repair, watched, stamp);
+		park_watched(repair, watched, stamp);
 		return;
 	}
 	write_here(repair, story);
 	mt_sink_flag(repair->sink,
-		     kind == PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+		     kind == MT_PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
 }
 
 /* Writes the Free of a realloc that began: another thread has the old address now. */
@@ -214,7 +88,7 @@ static void split_begin(struct mt_repair *repair, struct mt_watched *begin)
 
 	begin->origin->begin = NULL;
 	begin->origin->begun = MT_BEGUN_SPLIT;
-	unwatch(repair, begin);
+	mt_shelf_remove(&repair->shelf, begin);
 	write_here(repair, &story);
 	if (unknown)
 		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
@@ -223,7 +97,7 @@ static void split_begin(struct mt_repair *repair, struct mt_watched *begin)
 
 static void split_held_at(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
 {
-	struct mt_watched *begin = find(repair, space, addr, 1u << HELD_BEGIN);
+	struct mt_watched *begin = mt_shelf_find(&repair->shelf, space, addr, 1u << MT_HELD_BEGIN);
 
 	if (begin)
 		split_begin(repair, begin);
@@ -232,20 +106,20 @@ static void split_held_at(struct mt_repair *repair, struct mt_space *space, uint
 /* The bit of addr was set: a free that waited for it, if any, comes now. */
 static bool release_free(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
 {
-	struct mt_watched *watched =
-		find(repair, space, addr, 1u << PARKED_FREE | 1u << PARKED_BEGIN);
+	struct mt_watched *watched = mt_shelf_find(&repair->shelf, space, addr,
+						   1u << MT_PARKED_FREE | 1u << MT_PARKED_BEGIN);
 	struct mt_story story;
 
 	if (!watched || mt_liveness_clear(&space->live, addr) != MT_LIVE_FLIPPED)
 		return false;
 	repair->sink->stats.parked++;
-	if (watched->kind == PARKED_BEGIN) {
-		leave_parked(repair, watched);
-		watched->kind = HELD_BEGIN;
+	if (watched->kind == MT_PARKED_BEGIN) {
+		mt_shelf_leave_parked(&repair->shelf, watched);
+		watched->kind = MT_HELD_BEGIN;
 		return true;
 	}
 	story = watched->story;
-	unwatch(repair, watched);
+	mt_shelf_remove(&repair->shelf, watched);
 	write_here(repair, &story);
 	return true;
 }
@@ -253,14 +127,15 @@ static bool release_free(struct mt_repair *repair, struct mt_space *space, uint6
 /* The bit of addr was cleared: an allocation that waited for it comes now. */
 static bool release_alloc(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
 {
-	struct mt_watched *watched = find(repair, space, addr, 1u << PARKED_ALLOC);
+	struct mt_watched *watched =
+		mt_shelf_find(&repair->shelf, space, addr, 1u << MT_PARKED_ALLOC);
 	struct mt_story story;
 
 	if (!watched || mt_liveness_set(&space->live, addr) != MT_LIVE_FLIPPED)
 		return false;
 	repair->sink->stats.parked++;
 	story = watched->story;
-	unwatch(repair, watched);
+	mt_shelf_remove(&repair->shelf, watched);
 	split_held_at(repair, space, addr);
 	write_here(repair, &story);
 	return true;
@@ -285,7 +160,7 @@ static void alloc_with(struct mt_repair *repair, struct mt_space *space,
 		settle(repair, space, story->addr, true);
 		break;
 	case MT_LIVE_CONFLICT:
-		park(repair, space, story, PARKED_ALLOC, stamp);
+		park(repair, space, story, MT_PARKED_ALLOC, stamp);
 		break;
 	case MT_LIVE_INHERITED:
 		repair->sink->stats.inherited_ends++;
@@ -307,7 +182,7 @@ static void free_with(struct mt_repair *repair, struct mt_space *space,
 		settle(repair, space, story->addr, false);
 		break;
 	case MT_LIVE_CONFLICT:
-		park(repair, space, story, PARKED_FREE, stamp);
+		park(repair, space, story, MT_PARKED_FREE, stamp);
 		break;
 	case MT_LIVE_INHERITED:
 	case MT_LIVE_UNCHECKED:
@@ -350,12 +225,12 @@ void mt_repair_free_slow(struct mt_repair *repair, struct mt_origin *origin,
 static void restore_begin(struct mt_repair *repair, struct mt_origin *origin)
 {
 	struct mt_watched *begin = origin->begin;
-	bool was_live = begin->kind == HELD_BEGIN && !begin->unknown;
+	bool was_live = begin->kind == MT_HELD_BEGIN && !begin->unknown;
 	uint64_t addr = begin->story.addr;
 
 	origin->begin = NULL;
 	origin->begun = MT_BEGUN_NOT;
-	unwatch(repair, begin);
+	mt_shelf_remove(&repair->shelf, begin);
 	if (was_live && mt_liveness_set(&origin->space->live, addr) == MT_LIVE_FLIPPED)
 		settle(repair, origin->space, addr, true);
 }
@@ -390,9 +265,9 @@ static void realloc_begin(struct mt_repair *repair, struct mt_origin *origin,
 		origin->begun_addr = rec->addr;
 		return;
 	}
-	if (result == MT_LIVE_CONFLICT && repair->parked >= MT_PARKED_MAX)
-		force(repair, repair->oldest);
-	origin->begin = watch(repair, space, &story, HELD_BEGIN);
+	if (result == MT_LIVE_CONFLICT && repair->shelf.parked >= MT_PARKED_MAX)
+		force(repair, repair->shelf.oldest);
+	origin->begin = mt_shelf_add(&repair->shelf, space, &story, MT_HELD_BEGIN);
 	if (!origin->begin) {
 		free_with(repair, space, &story, rec->stamp, result);
 		origin->begun = MT_BEGUN_SPLIT;
@@ -401,8 +276,8 @@ static void realloc_begin(struct mt_repair *repair, struct mt_origin *origin,
 	origin->begin->origin = origin;
 	origin->begun = MT_BEGUN_WATCHED;
 	if (result == MT_LIVE_CONFLICT) {
-		origin->begin->kind = PARKED_BEGIN;
-		to_parked(repair, origin->begin, rec->stamp);
+		origin->begin->kind = MT_PARKED_BEGIN;
+		park_watched(repair, origin->begin, rec->stamp);
 	} else {
 		settle(repair, space, rec->addr, false);
 	}
@@ -417,13 +292,13 @@ static void realloc_joined(struct mt_repair *repair, struct mt_origin *origin,
 	enum mt_liveness_result result;
 	bool unknown;
 
-	if (begin->kind == PARKED_BEGIN)
+	if (begin->kind == MT_PARKED_BEGIN)
 		force(repair, begin);
 	result = mt_liveness_set(&space->live, story->addr);
 	if (result == MT_LIVE_CONFLICT) {
 		split_begin(repair, begin);
 		origin->begun = MT_BEGUN_NOT;
-		park(repair, space, story, PARKED_ALLOC, stamp);
+		park(repair, space, story, MT_PARKED_ALLOC, stamp);
 		return;
 	}
 	story->flags = MT_EVENT_HAS_OLD;
@@ -431,7 +306,7 @@ static void realloc_joined(struct mt_repair *repair, struct mt_origin *origin,
 	unknown = begin->unknown;
 	origin->begin = NULL;
 	origin->begun = MT_BEGUN_NOT;
-	unwatch(repair, begin);
+	mt_shelf_remove(&repair->shelf, begin);
 	if (result == MT_LIVE_FLIPPED && space->watched)
 		split_held_at(repair, space, story->addr);
 	if (result == MT_LIVE_INHERITED)
@@ -483,14 +358,14 @@ static void realloc_freed(struct mt_repair *repair, struct mt_origin *origin,
 			  mt_liveness_clear(&origin->space->live, rec->addr));
 		return;
 	}
-	if (begin->kind == PARKED_BEGIN) {
-		begin->kind = PARKED_FREE; /* and waits on as one */
+	if (begin->kind == MT_PARKED_BEGIN) {
+		begin->kind = MT_PARKED_FREE; /* and waits on as one */
 		begin->origin = NULL;
 		return;
 	}
 	story.addr = begin->story.addr;
 	unknown = begin->unknown;
-	unwatch(repair, begin);
+	mt_shelf_remove(&repair->shelf, begin);
 	write_story(repair, &story, rec->stamp);
 	if (unknown)
 		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
@@ -537,20 +412,21 @@ void mt_repair_record(struct mt_repair *repair, struct mt_origin *origin, const 
 
 void mt_repair_expire(struct mt_repair *repair, uint64_t stamp)
 {
-	while (repair->oldest && stamp > repair->oldest->stamp + repair->window_ticks)
-		force(repair, repair->oldest);
+	while (repair->shelf.oldest &&
+	       stamp > repair->shelf.oldest->stamp + repair->shelf.window_ticks)
+		force(repair, repair->shelf.oldest);
 }
 
 void mt_repair_expire_idle(struct mt_repair *repair, uint64_t before_ns)
 {
-	while (repair->oldest && repair->oldest->parked_ns < before_ns)
-		force(repair, repair->oldest);
+	while (repair->shelf.oldest && repair->shelf.oldest->parked_ns < before_ns)
+		force(repair, repair->shelf.oldest);
 }
 
 void mt_repair_expire_all(struct mt_repair *repair)
 {
-	while (repair->oldest)
-		force(repair, repair->oldest);
+	while (repair->shelf.oldest)
+		force(repair, repair->shelf.oldest);
 }
 
 struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
@@ -565,9 +441,9 @@ struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
 /* Sets or clears the bits of old blocks whose realloc is under way. */
 static void flip_held(struct mt_repair *repair, struct mt_space *space, bool set)
 {
-	for (unsigned i = 0; i < MT_WATCH_BUCKETS; i++) {
-		for (struct mt_watched *at = repair->buckets[i]; at; at = at->next) {
-			if (at->space != space || at->kind != HELD_BEGIN || at->unknown)
+	for (unsigned i = 0; i < MT_SHELF_BUCKETS; i++) {
+		for (struct mt_watched *at = repair->shelf.buckets[i]; at; at = at->next) {
+			if (at->space != space || at->kind != MT_HELD_BEGIN || at->unknown)
 				continue;
 			if (set)
 				mt_liveness_set(&space->live, at->story.addr);
@@ -598,21 +474,21 @@ void mt_space_end(struct mt_repair *repair, struct mt_space *space)
 
 	if (!space)
 		return;
-	for (at = repair->oldest; at && space->watched; at = newer) {
+	for (at = repair->shelf.oldest; at && space->watched; at = newer) {
 		newer = at->newer;
 		if (at->space == space)
 			force(repair, at);
 	}
 	/* Begins of threads that live on would point to a space that is gone. */
-	for (unsigned i = 0; i < MT_WATCH_BUCKETS && space->watched; i++) {
-		for (at = repair->buckets[i]; at; at = newer) {
+	for (unsigned i = 0; i < MT_SHELF_BUCKETS && space->watched; i++) {
+		for (at = repair->shelf.buckets[i]; at; at = newer) {
 			newer = at->next;
 			if (at->space != space)
 				continue;
 			at->origin->begin = NULL;
 			at->origin->begun = MT_BEGUN_NOT;
 			repair->sink->stats.dropped_begins++;
-			unwatch(repair, at);
+			mt_shelf_remove(&repair->shelf, at);
 		}
 	}
 	mt_liveness_fini(&space->live);

@@ -24,20 +24,11 @@
 #include "common/event.h"
 #include "sidecar/liveness.h"
 #include "sidecar/sink.h"
+#include "sidecar/shelf.h"
 
-#define MT_PARK_NS	 UINT64_C(50000)   /* stamp time that an event stays parked at most */
-#define MT_PARK_IDLE_NS	 UINT64_C(1000000) /* the same when nothing moves */
-#define MT_PARKED_MAX	 16384u		   /* beyond it the oldest are written and flagged */
-#define MT_WATCH_BUCKETS 4096u
-
-/* The memory of a process. */
-struct mt_space {
-	struct mt_liveness live;
-	struct mt_space *next; /* for the owner's lists */
-	uint32_t watched;      /* records of it that are parked or held */
-};
-
-struct mt_watched;
+#define MT_PARK_NS	UINT64_C(50000)	  /* stamp time that an event stays parked at most */
+#define MT_PARK_IDLE_NS UINT64_C(1000000) /* the same when nothing moves */
+#define MT_PARKED_MAX	16384u		  /* beyond it the oldest are written and flagged */
 
 /* Who a record is from: a thread's stream. */
 struct mt_origin {
@@ -60,13 +51,7 @@ enum mt_begun {
 
 struct mt_repair {
 	struct mt_sink *sink;
-	uint64_t deadline;		    /* stamp at which the oldest parked record expires */
-	uint64_t window_ticks;		    /* MT_PARK_NS */
-	uint64_t now_ns;		    /* wall time of the round, set by the owner */
-	struct mt_watched *oldest, *newest; /* parked, in the order of their parking */
-	struct mt_watched *unused;
-	uint32_t parked;
-	struct mt_watched *buckets[MT_WATCH_BUCKETS];
+	struct mt_shelf shelf;
 };
 
 void mt_repair_init(struct mt_repair *repair, struct mt_sink *sink);
