@@ -24,6 +24,3 @@ CLEANFILES += $(bench_all) bench/pairs bench/run
 .PHONY: bench
 bench: all $(bench_all) bench-run
 	@for program in $(bench_all); do ./$$program || exit 1; done
-include bench/merge.mk
-include bench/replay.mk
-include bench/fused.mk
