@@ -188,6 +188,10 @@ static void *operator_at(size_t index, void *known)
 			return;                                                        \
 		}                                                                      \
 		real = (void(*) parameters)operator_at(index, (void *)mt_real.member); \
+		if (mt_unlikely(real == NULL)) {                                       \
+			MT_NAME(free)(block);                                          \
+			return;                                                        \
+		}                                                                      \
 		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH)) {       \
 			real values;                                                   \
 			return;                                                        \
