@@ -9,11 +9,16 @@ tests_stress_fused_fuzz_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS)
 tests_stress_fused_fuzz_LDADD = libmtcommon.la $(ZSTD_LIBS)
 
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit/test_frame_fused
-TESTS += tests/unit/test_frame_fused
-tests_unit_test_frame_fused_SOURCES = tests/unit/test_frame_fused.c $(fused_support) $(codec_support)
+fused_tests = tests/unit/test_frame_fused tests/unit/test_fused_frames
+check_PROGRAMS += $(fused_tests)
+TESTS += $(fused_tests)
+fused_unit = tests/unit/fused_unit.c tests/unit/fused_unit.h $(fused_support)
+tests_unit_test_frame_fused_SOURCES = tests/unit/test_frame_fused.c $(fused_unit) $(codec_support)
 tests_unit_test_frame_fused_CFLAGS = $(codec_cflags)
 tests_unit_test_frame_fused_LDADD = $(codec_libs)
+tests_unit_test_fused_frames_SOURCES = tests/unit/test_fused_frames.c $(fused_unit)
+tests_unit_test_fused_frames_CFLAGS = $(codec_cflags)
+tests_unit_test_fused_frames_LDADD = $(codec_libs)
 endif
 
 # The two writers against each other for FUZZ_SECONDS, inputs made by libFuzzer. Needs clang.
