@@ -15,8 +15,12 @@ static int stop;
 
 static void *churn(void *unused)
 {
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-		free(malloc(100));
+	/* Now and then a rest, or there would be more events than a test can look at. */
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		for (int i = 0; i < 100; i++)
+			free(malloc(100));
+		usleep(500);
+	}
 	return unused;
 }
 

@@ -4,7 +4,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 need_python
-forks=$(long 150 2000)
+forks=$(long 100 2000)
 counted "forks of a threaded program" "$PROGRAMS/forkthreads" "$forks"
 tap_equal "forks of a threaded program: every child's blocks" "$((forks * 100))" "$(count_size counted 777)"
 tap_done
