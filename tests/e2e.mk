@@ -86,8 +86,8 @@ E2E_TESTS = \
 	tests/e2e/count_sqlite.sh \
 	tests/e2e/count_threads.sh \
 	tests/e2e/doctored.sh \
-	tests/e2e/kernel_tree.sh \
 	tests/e2e/kind01_no_privileges.sh \
+	tests/e2e/kind02_fresh_environment.sh \
 	tests/e2e/kind03_endings.sh \
 	tests/e2e/kind04_fork_streams.sh \
 	tests/e2e/kind05_not_intercepted.sh \
@@ -95,6 +95,7 @@ E2E_TESTS = \
 	tests/e2e/kind07_background.sh \
 	tests/e2e/kind08_small_shm.sh \
 	tests/e2e/kind09_vfork.sh \
+	tests/e2e/kind11_fork_threads.sh \
 	tests/e2e/kind12_closed_descriptors.sh \
 	tests/e2e/kind13_status_and_signals.sh \
 	tests/e2e/kind14_clean_output.sh \
@@ -108,6 +109,7 @@ E2E_TESTS = \
 	tests/e2e/kind27_thread_destructors.sh \
 	tests/e2e/kind28_many_threads.sh \
 	tests/e2e/kind34_runtimes.sh \
+	tests/e2e/kind35_sanitizers.sh \
 	tests/e2e/kind38_signal_in_hook.sh \
 	tests/e2e/kind39_plugins.sh \
 	tests/e2e/kind42_foreign_machine.sh \
@@ -119,11 +121,12 @@ E2E_TESTS = \
 	tests/e2e/kind53_clocks.sh \
 	tests/e2e/kind57_damage.sh \
 	tests/e2e/kind59_same_numbers.sh \
+	tests/e2e/manual_use.sh \
 	tests/e2e/msgpack_stream.sh \
 	tests/e2e/process_tree.sh
 LINT_TESTS = \
 	tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh tests/lint/layering.sh \
-	tests/lint/shim.sh
+	tests/lint/options.sh tests/lint/shim.sh
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) \
 	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
