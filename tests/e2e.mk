@@ -9,8 +9,11 @@ check_PROGRAMS += \
 	tests/e2e/passer tests/e2e/pingpong tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
 	tests/e2e/starter tests/e2e/tsd tests/e2e/vforker
 
-check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libplugin.la
+check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libcounter_c.la tests/e2e/libplugin.la
 tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
+tests_e2e_libcounter_c_la_SOURCES = $(tests_e2e_libcounter_la_SOURCES)
+tests_e2e_libcounter_c_la_CFLAGS = $(tests_e2e_libcounter_la_CFLAGS) -DCOUNTER_WITHOUT_OPERATORS
+tests_e2e_libcounter_c_la_LDFLAGS = $(tests_e2e_libcounter_la_LDFLAGS)
 tests_e2e_libcounter_la_CFLAGS = $(E2E_CFLAGS) -fexceptions -fvisibility=hidden
 tests_e2e_libcounter_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
 

@@ -4,6 +4,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 need_python
+COUNTER=$PROGRAMS/.libs/libcounter_c.so
 rounds=$(long 50 1000)
 counted "plugins loaded and unloaded" "$PROGRAMS/plugins" "$PROGRAMS/.libs/libplugin.so" "$rounds"
 tap_equal "plugins: operator new in each of them" "$rounds $rounds" \

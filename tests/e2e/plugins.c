@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef int (*run_function)(unsigned long);
 
@@ -13,8 +14,11 @@ static int stop;
 
 static void *churn(void *unused)
 {
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-		free(malloc(100));
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		for (int i = 0; i < 100; i++)
+			free(malloc(100));
+		usleep(500);
+	}
 	return unused;
 }
 
