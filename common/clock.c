@@ -143,6 +143,17 @@ void mt_clock_seek(struct mt_clock *clock, uint64_t counter)
 	clock->piece.start = clock->pairs[low].counter;
 	clock->piece.ns = clock->pairs[low].ns;
 	clock->piece.mult = slope(&clock->pairs[low], &clock->pairs[low + 1]);
+	if (counter < clock->piece.start) {
+		/* Before the first pair: a piece of its own, which starts where it was asked for.
+		 */
+		uint64_t before = clock->piece.start - counter;
+
+		clock->piece.start = counter;
+		clock->piece.ns -= (uint64_t)(((unsigned __int128)before * clock->piece.mult) >>
+					      MT_CLOCK_MULT_BITS);
+		clock->piece.len = before;
+		return;
+	}
 	if (low == clock->count - 2)
 		clock->piece.len = INT64_MAX;
 	else

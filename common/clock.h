@@ -63,10 +63,9 @@ static inline uint64_t mt_clock_ns(struct mt_clock *clock, uint64_t counter)
 {
 	if (__builtin_expect(counter - clock->piece.start >= clock->piece.len, 0))
 		mt_clock_seek(clock, counter);
-	/* Before the first pair the difference is negative, hence the signed product. */
-	return clock->piece.ns + (uint64_t)(((__int128)(int64_t)(counter - clock->piece.start) *
-					     (__int128)clock->piece.mult) >>
-					    MT_CLOCK_MULT_BITS);
+	return clock->piece.ns +
+	       (uint64_t)(((unsigned __int128)(counter - clock->piece.start) * clock->piece.mult) >>
+			  MT_CLOCK_MULT_BITS);
 }
 
 /* The counter value of a time: the inverse of mt_clock_ns(). */

@@ -128,4 +128,23 @@ static inline enum mt_liveness_result mt_liveness_clear(struct mt_liveness *live
 	return MT_LIVE_FLIPPED;
 }
 
+/*
+ * Flips the bit of addr when it is as an allocation (or a free) wants to find it, without a branch
+ * on which of the two it is: they come as a coin falls. False, and nothing changed: the caller has
+ * to look closer (contradiction, inherited blocks, no bits).
+ */
+static inline bool mt_liveness_flip(struct mt_liveness *live, uint64_t addr, bool is_free)
+{
+	struct mt_region *region = mt_liveness_find(live, addr);
+	uint64_t *word;
+
+	if (__builtin_expect(!region || live->inherited, 0))
+		return false;
+	word = mt_region_word(region, addr);
+	if (__builtin_expect((*word >> ((addr >> 3) & 63) & 1) != is_free, 0))
+		return false;
+	*word ^= mt_region_bit(addr);
+	return true;
+}
+
 #endif

@@ -204,21 +204,21 @@ static struct mt_story story_of(const struct mt_origin *origin, enum mt_event_ty
 	};
 }
 
-void mt_repair_alloc_slow(struct mt_repair *repair, struct mt_origin *origin,
-			  const struct mt_rec *rec, enum mt_liveness_result result)
+static void simple_record(struct mt_repair *repair, struct mt_origin *origin,
+			  const struct mt_rec *rec)
 {
-	struct mt_story story = story_of(origin, (enum mt_event_type)(rec->size_kind & 0xff),
-					 rec->addr, rec->size_kind >> 8);
+	unsigned kind = (unsigned)(rec->size_kind & 0xff);
+	struct mt_story story;
 
-	alloc_with(repair, origin->space, &story, rec->stamp, result);
-}
-
-void mt_repair_free_slow(struct mt_repair *repair, struct mt_origin *origin,
-			 const struct mt_rec *rec, enum mt_liveness_result result)
-{
-	struct mt_story story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
-
-	free_with(repair, origin->space, &story, rec->stamp, result);
+	if (kind == MT_REC_FREE) {
+		story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
+		free_with(repair, origin->space, &story, rec->stamp,
+			  mt_liveness_clear(&origin->space->live, rec->addr));
+	} else {
+		story = story_of(origin, (enum mt_event_type)kind, rec->addr, rec->size_kind >> 8);
+		alloc_with(repair, origin->space, &story, rec->stamp,
+			   mt_liveness_set(&origin->space->live, rec->addr));
+	}
 }
 
 /* Ends a begin without an event: the old block is live (again), if it was. */
@@ -380,12 +380,8 @@ void mt_repair_record(struct mt_repair *repair, struct mt_origin *origin, const 
 	case MT_REC_MALLOC:
 	case MT_REC_CALLOC:
 	case MT_REC_ALIGNED_ALLOC:
-		mt_repair_alloc_slow(repair, origin, rec,
-				     mt_liveness_set(&origin->space->live, rec->addr));
-		break;
 	case MT_REC_FREE:
-		mt_repair_free_slow(repair, origin, rec,
-				    mt_liveness_clear(&origin->space->live, rec->addr));
+		simple_record(repair, origin, rec);
 		break;
 	case MT_REC_REALLOC_BEGIN:
 		realloc_begin(repair, origin, rec);

@@ -88,49 +88,35 @@ void mt_repair_expire_idle(struct mt_repair *repair, uint64_t before_ns);
 /* Writes and flags all that is parked. */
 void mt_repair_expire_all(struct mt_repair *repair);
 
-void mt_repair_alloc_slow(struct mt_repair *repair, struct mt_origin *origin,
-			  const struct mt_rec *rec, enum mt_liveness_result result);
-void mt_repair_free_slow(struct mt_repair *repair, struct mt_origin *origin,
-			 const struct mt_rec *rec, enum mt_liveness_result result);
-
 static_assert((int)MT_REC_MALLOC == (int)MT_EVENT_MALLOC &&
 		      (int)MT_REC_CALLOC == (int)MT_EVENT_CALLOC &&
 		      (int)MT_REC_ALIGNED_ALLOC == (int)MT_EVENT_ALIGNED_ALLOC,
 	      "allocations have the same number as record and as event");
+static_assert(MT_REC_FREE == MT_REC_ALIGNED_ALLOC + 1, "the four kinds that are in one piece");
 
 static inline void mt_repair_apply(struct mt_repair *repair, struct mt_origin *origin,
 				   const struct mt_rec *rec)
 {
 	unsigned kind = (unsigned)(rec->size_kind & 0xff);
 	struct mt_space *space = origin->space;
-	enum mt_liveness_result result;
+	bool is_free = kind == MT_REC_FREE;
 	struct mt_event *event;
 
-	if (kind == MT_REC_FREE) {
-		result = mt_liveness_clear(&space->live, rec->addr);
-		if (__builtin_expect(result != MT_LIVE_FLIPPED || space->watched, 0)) {
-			mt_repair_free_slow(repair, origin, rec, result);
-			return;
-		}
-	} else if (kind <= MT_REC_ALIGNED_ALLOC) {
-		result = mt_liveness_set(&space->live, rec->addr);
-		if (__builtin_expect(result != MT_LIVE_FLIPPED || space->watched, 0)) {
-			mt_repair_alloc_slow(repair, origin, rec, result);
-			return;
-		}
-	} else {
+	if (__builtin_expect(kind > MT_REC_FREE || space->watched ||
+				     !mt_liveness_flip(&space->live, rec->addr, is_free),
+			     0)) {
 		mt_repair_record(repair, origin, rec);
 		return;
 	}
 	event = mt_sink_add(repair->sink, rec->stamp);
 	event->addr = rec->addr;
-	event->size = kind == MT_REC_FREE ? 0 : rec->size_kind >> 8;
+	event->size = is_free ? 0 : rec->size_kind >> 8;
 	event->aux = 0;
 	event->stack_hash = 0;
 	event->pid = origin->pid;
 	event->tid = origin->tid;
 	event->member = 0;
-	event->type = (uint8_t)(kind == MT_REC_FREE ? MT_EVENT_FREE : kind);
+	event->type = (uint8_t)(is_free ? MT_EVENT_FREE : kind);
 	event->flags = 0;
 	event->reserved = 0;
 }

@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The order engine: streams -> one order.
 if HAVE_CRITERION
-order_tests = tests/unit/test_order
+order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order tests/unit/test_shm
 check_PROGRAMS += $(order_tests)
 TESTS += $(order_tests)
+tests_unit_test_clock_SOURCES = tests/unit/test_clock.c
+tests_unit_test_clock_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+tests_unit_test_clock_LDADD = libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_liveness_SOURCES = tests/unit/test_liveness.c
+tests_unit_test_liveness_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+tests_unit_test_liveness_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_shm_SOURCES = tests/unit/test_shm.c
+tests_unit_test_shm_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+tests_unit_test_shm_LDADD = libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/order_support.c \
 	tests/unit/order_support.h common/chunk_producer.c
 tests_unit_test_order_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
