@@ -31,6 +31,12 @@ struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
 	return encoder->batch;
 }
 
+struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms)
+{
+	(void)timeout_ms; /* never waits */
+	return mt_encoder_take(encoder);
+}
+
 void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 {
 	encoder->events += batch->count;

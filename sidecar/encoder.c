@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <urcu/wfcqueue.h>
 
 #include "common/artifact_writer.h"
@@ -300,7 +301,26 @@ int mt_encoder_new(const struct mt_encoder_options *options, struct mt_artifact_
 	return 0;
 }
 
-struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+/* Returns whether an empty batch may be dequeued; timeout_ms below 0: waits as long as it takes. */
+static bool wait_for_empty(struct mt_encoder *encoder, int timeout_ms)
+{
+	struct timespec until;
+
+	if (timeout_ms < 0) {
+		wait_for(&encoder->empty);
+		return true;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)timeout_ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (sem_clockwait(&encoder->empty, CLOCK_MONOTONIC, &until))
+		if (errno != EINTR)
+			return false;
+	return true;
+}
+
+static struct mt_batch *take(struct mt_encoder *encoder, int timeout_ms)
 {
 	if (sem_trywait(&encoder->empty)) {
 		struct mt_batch *batch = NULL;
@@ -311,11 +331,20 @@ struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
 			encoder->created++;
 			return batch;
 		}
-		if (!encoder->created)
+		if (!encoder->created || !wait_for_empty(encoder, timeout_ms))
 			return NULL;
-		wait_for(&encoder->empty);
 	}
 	return dequeue(&encoder->empty_head, &encoder->empty_tail);
+}
+
+struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+{
+	return take(encoder, -1);
+}
+
+struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms)
+{
+	return take(encoder, (int)timeout_ms);
 }
 
 void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)

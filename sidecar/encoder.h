@@ -54,6 +54,9 @@ int mt_encoder_new(const struct mt_encoder_options *options, struct mt_artifact_
 /* An empty batch; waits until there is one. NULL only when out of memory for the first. */
 struct mt_batch *mt_encoder_take(struct mt_encoder *encoder);
 
+/* The same, but waits timeout_ms at most: NULL also when there was none in that time. */
+struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms);
+
 /* Passes a batch on, also an empty one (which makes no frame). */
 void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch);
 

@@ -13,6 +13,18 @@
 #define ROUNDS_TO_FORCE	 16
 #define ROUNDS_TO_END	 1024
 
+/*
+ * The merge may be long in coming back to its rings when the encoder is behind, and rings that run
+ * over lose. What is found now waits in the inbox for the next round.
+ */
+static void meanwhile(void *context)
+{
+	struct mt_order *order = context;
+
+	if (order->merging && order->options.drain)
+		(void)order->options.drain(order->options.drain_context); /* it reports itself */
+}
+
 int mt_order_new(const struct mt_order_options *options, struct mt_order **ret_order)
 {
 	struct mt_order *order = calloc(1, sizeof(*order));
@@ -23,11 +35,14 @@ int mt_order_new(const struct mt_order_options *options, struct mt_order **ret_o
 	order->options = *options;
 	order->budget.max_bytes = options->max_liveness_bytes;
 	order->kernel_tail = &order->kernel_head;
+	order->inbox_tail = &order->inbox;
 	ret = mt_sink_init(&order->sink, options->encoder, options->counter);
 	if (ret < 0) {
 		free(order);
 		return ret;
 	}
+	order->sink.meanwhile = meanwhile;
+	order->sink.meanwhile_context = order;
 	mt_repair_init(&order->repair, &order->sink);
 	pthread_mutex_init(&order->intake_lock, NULL);
 	*ret_order = order;
@@ -93,7 +108,10 @@ void mt_order_kernel_event(struct mt_order *order, const struct mt_kev *event)
 	if (event->ns_pid != 0 && event->ns_pid != event->pid)
 		order->nested = true;
 	stamp = mt_clock_counter_at(&order->sink.clock, event->time_ns);
-	mt_pending_add(order, event, stamp < now ? stamp : now, NULL);
+	if (order->merging)
+		mt_pending_add_later(order, event, stamp < now ? stamp : now);
+	else
+		mt_pending_add(order, event, stamp < now ? stamp : now, NULL);
 }
 
 void mt_order_process_ended(struct mt_order *order, pid_t pid, int status, bool status_known)
@@ -307,6 +325,7 @@ size_t mt_order_round(struct mt_order *order)
 	mt_drain_take_in(order);
 	order->merge.count = 0;
 	mt_drain_note(order);
+	mt_pending_take_inbox(order);
 	if (order->options.drain)
 		(void)order->options.drain(order->options.drain_context); /* it reports itself */
 	mt_clock_sample(&order->sink.clock);
@@ -314,7 +333,9 @@ size_t mt_order_round(struct mt_order *order)
 			     mt_clock_ticks(&order->sink.clock, SLACK_NS);
 	order->repair.shelf.window_ticks = mt_clock_ticks(&order->sink.clock, MT_PARK_NS);
 	mt_gates_check(order);
+	order->merging = true;
 	merge_all(order);
+	order->merging = false;
 	if (mt_sink_events(&order->sink) == before)
 		mt_repair_expire_idle(&order->repair, order->now_ns - MT_PARK_IDLE_NS);
 	mt_drain_settle(order);
@@ -343,7 +364,7 @@ void mt_order_close_segments(struct mt_order *order)
 
 static bool has_work(const struct mt_order *order)
 {
-	if (order->kernel_head || order->waiting)
+	if (order->kernel_head || order->inbox || order->waiting)
 		return true;
 	for (const struct mt_image *image = order->images; image; image = image->next)
 		for (uint32_t i = 0; i < image->reader_count; i++)

@@ -127,6 +127,8 @@ struct mt_order {
 	uint64_t granted_bytes;	 /* chunks that may be handed out, over all images */
 
 	struct mt_kev_node *kernel_head, **kernel_tail;
+	struct mt_kev_node *inbox, **inbox_tail; /* came while the queue was in use */
+	bool merging;
 	uint64_t kernel_last_stamp;
 	uint64_t kernel_blocked_round;
 	uint64_t kernel_blocked_ns; /* 0, or since when the head waits for streams */
@@ -178,6 +180,9 @@ void mt_processes_check(struct mt_order *order);
 void mt_processes_free(struct mt_order *order);
 
 /* pending.c: the kernel's events in the merge, and the gates that wait for them */
+/* add_later: the queue is in use by the merge; it comes in with take_inbox, in the next round. */
+void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, uint64_t stamp);
+void mt_pending_take_inbox(struct mt_order *order);
 void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
 		    struct mt_image *image);
 /* Applies the head of the queue. False: it has to wait for streams. */

@@ -13,33 +13,71 @@
 
 #include "sidecar/order_impl.h"
 
-void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
-		    struct mt_image *image)
+static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev *event,
+				    uint64_t stamp, struct mt_image *image)
 {
 	uint32_t path_len = event->path ? event->path_len : 0;
-	struct mt_kev_node *node = malloc(sizeof(*node) + path_len), **at;
+	struct mt_kev_node *node = malloc(sizeof(*node) + path_len);
 
 	if (!node) {
 		order->sink.stats.kernel_lost++;
 		order->kernel_lossy = true;
-		return;
+		return NULL;
 	}
 	*node = (struct mt_kev_node){ .event = *event, .stamp = stamp, .image = image };
-	node->round = order->round;
 	node->event.path = NULL;
 	node->event.path_len = path_len;
 	if (path_len)
 		memcpy(node->path, event->path, path_len);
-	at = order->kernel_tail;
-	if (order->kernel_head && stamp < order->kernel_last_stamp) {
-		for (at = &order->kernel_head; *at && (*at)->stamp <= stamp;)
+	return node;
+}
+
+static void enqueue(struct mt_order *order, struct mt_kev_node *node)
+{
+	struct mt_kev_node **at = order->kernel_tail;
+
+	node->round = order->round;
+	if (order->kernel_head && node->stamp < order->kernel_last_stamp) {
+		for (at = &order->kernel_head; *at && (*at)->stamp <= node->stamp;)
 			at = &(*at)->next;
 	}
 	node->next = *at;
 	*at = node;
 	if (!node->next) {
 		order->kernel_tail = &node->next;
-		order->kernel_last_stamp = stamp;
+		order->kernel_last_stamp = node->stamp;
+	}
+}
+
+void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
+		    struct mt_image *image)
+{
+	struct mt_kev_node *node = node_new(order, event, stamp, image);
+
+	if (node)
+		enqueue(order, node);
+}
+
+void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, uint64_t stamp)
+{
+	struct mt_kev_node *node = node_new(order, event, stamp, NULL);
+
+	if (!node)
+		return;
+	node->next = NULL;
+	*order->inbox_tail = node;
+	order->inbox_tail = &node->next;
+}
+
+void mt_pending_take_inbox(struct mt_order *order)
+{
+	struct mt_kev_node *node = order->inbox, *next;
+
+	order->inbox = NULL;
+	order->inbox_tail = &order->inbox;
+	for (; node; node = next) {
+		next = node->next;
+		enqueue(order, node);
 	}
 }
 
@@ -55,6 +93,7 @@ static void remove_head(struct mt_order *order)
 
 void mt_pending_free(struct mt_order *order)
 {
+	mt_pending_take_inbox(order);
 	while (order->kernel_head)
 		remove_head(order);
 }

@@ -7,6 +7,9 @@
 
 #include "common/format.h"
 
+/* How long the kernel's rings may go unread while the encoder is behind. */
+#define TAKE_MS 2
+
 int mt_sink_init(struct mt_sink *sink, struct mt_encoder *encoder, enum mt_counter counter)
 {
 	int ret;
@@ -47,8 +50,12 @@ void mt_sink_flush(struct mt_sink *sink)
 	sink->submitted_events += batch->count;
 	sink->batch_began_ns = 0;
 	mt_encoder_submit(sink->encoder, batch);
-	/* Only the first take may fail, and that one succeeded. */
-	sink->batch = mt_encoder_take(sink->encoder);
+	/* Only the first take may fail for good, and that one succeeded. */
+	do {
+		if (sink->meanwhile)
+			sink->meanwhile(sink->meanwhile_context);
+		sink->batch = mt_encoder_take_within(sink->encoder, TAKE_MS);
+	} while (!sink->batch);
 }
 
 void mt_sink_flush_old(struct mt_sink *sink, uint64_t now_ns, uint64_t age_ns)

@@ -27,6 +27,9 @@ struct mt_sink {
 	uint64_t submitted_events;
 	uint64_t batch_began_ns; /* 0: the batch is empty */
 	struct mt_order_stats stats;
+	/* Called at each flush, and again and again while the encoder has no empty batch. */
+	void (*meanwhile)(void *context);
+	void *meanwhile_context;
 	struct mt_order_anomaly *anomalies;
 	size_t anomaly_count;
 };
