@@ -14,6 +14,10 @@
 #define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
 #define STARVED_CHECK_NS UINT64_C(5000000)   /* the same while somebody waits for a chunk */
+#define CHECKS_A_LOOK	 4096u		     /* threads; a look then goes on where it ended */
+/* Older threads that a new one is compared with. Beyond it the kernel and /proc have to tell who is
+ * gone: a program that claims all slots at once must not cost the square of their number. */
+#define OLDER_LOOKED_AT 1024u
 
 static uint64_t granted_bytes(const struct mt_image *image)
 {
@@ -111,19 +115,19 @@ static bool add_reader(struct mt_image *image, const struct mt_thread_claim *cla
 }
 
 /* tid in our PID namespace of a thread that calls itself `tid`. 0: cannot be told. */
-static int32_t translate_tid(const struct mt_bind *bind, int32_t tid)
+static int32_t translate_tid(struct mt_order *order, const struct mt_bind *bind, int32_t tid)
 {
 	if (bind->claim.pid == bind->process->pid)
 		return tid;
 	if (tid == bind->claim.pid)
 		return bind->process->pid;
-	return mt_process_translate_tid(bind->process->pid, tid);
+	return mt_process_translate_tid(order, bind->process->pid, tid);
 }
 
 static void tell_origin(struct mt_order *order, struct mt_reader *reader)
 {
 	const struct mt_bind *bind = reader->bind;
-	int32_t tid = translate_tid(bind, reader->tid);
+	int32_t tid = translate_tid(order, bind, reader->tid);
 
 	if (tid == 0) {
 		order->sink.stats.untranslated_tids++;
@@ -134,17 +138,34 @@ static void tell_origin(struct mt_order *order, struct mt_reader *reader)
 	reader->origin.tid = tid;
 }
 
+static void stop_reading(struct mt_order *order, struct mt_reader *reader)
+{
+	struct mt_stream *stream = &reader->stream;
+
+	if (!stream->stopped)
+		order->sink.stats.corrupt_streams++;
+	stream->stopped = true;
+	stream->seen = stream->covered = stream->taken;
+}
+
 /* Links a new reader to its process slot; older threads with its tid or its memory are gone. */
 static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct mt_bind *bind)
 {
-	for (struct mt_reader *old = bind->readers; old; old = old->next) {
+	unsigned looked_at = 0;
+
+	for (struct mt_reader *old = bind->readers; old && looked_at < OLDER_LOOKED_AT;
+	     old = old->next, looked_at++) {
 		if (old->tid == reader->tid || (reader->tcb && old->tcb == reader->tcb))
 			mt_reader_mark_gone(order, old);
 	}
 	reader->bind = bind;
 	reader->next = bind->readers;
+	if (bind->readers)
+		bind->readers->previous = reader;
 	bind->readers = reader;
 	bind->reader_count++;
+	if (bind->refused)
+		stop_reading(order, reader);
 	if (bind->process)
 		tell_origin(order, reader);
 	if (bind->ended)
@@ -270,6 +291,14 @@ void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader)
 	order->gone++;
 }
 
+void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind)
+{
+	bind->refused = true;
+	bind->image->bind_count--; /* it keeps nothing alive */
+	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
+		stop_reading(order, reader);
+}
+
 void mt_bind_end(struct mt_order *order, struct mt_bind *bind)
 {
 	bind->ended = true;
@@ -335,11 +364,12 @@ void mt_drain_collect_lost(struct mt_order *order)
 
 static void unlink_reader(struct mt_reader *reader)
 {
-	struct mt_reader **at = &reader->bind->readers;
-
-	while (*at != reader)
-		at = &(*at)->next;
-	*at = reader->next;
+	if (reader->previous)
+		reader->previous->next = reader->next;
+	else
+		reader->bind->readers = reader->next;
+	if (reader->next)
+		reader->next->previous = reader->previous;
 	reader->bind->reader_count--;
 }
 
@@ -401,8 +431,9 @@ static void look_for_dead_threads(struct mt_order *order, struct mt_image *image
 	char path[64];
 
 	image->checked_ns = order->now_ns;
-	for (uint32_t i = 0; i < image->reader_count; i++) {
-		struct mt_reader *reader = image->readers[i];
+	for (uint32_t i = 0; i < image->reader_count && i < CHECKS_A_LOOK; i++) {
+		struct mt_reader *reader =
+			image->readers[image->checked_at++ % image->reader_count];
 
 		if (reader->gone_round || !reader->bind || !reader->bind->process)
 			continue;

@@ -37,7 +37,8 @@ struct mt_reader {
 	struct mt_stream stream;
 	struct mt_origin origin;
 	struct mt_bind *bind;
-	struct mt_reader *next; /* of the bind */
+	struct mt_reader *next; /* of the bind, newest first */
+	struct mt_reader *previous;
 	uint64_t tcb;
 	uint64_t claim_stamp;
 	uint64_t gone_round; /* 0, or the round in which the thread was known to be gone */
@@ -61,6 +62,7 @@ struct mt_bind {
 	bool root;	 /* of the process that registered the image */
 	bool fork_asked; /* a Fork from our side is in the queue */
 	bool ended;	 /* its process exited or has another image */
+	bool refused;	 /* it claims to be a process that is another image's: not read */
 };
 
 struct mt_image {
@@ -85,6 +87,7 @@ struct mt_image {
 	struct mt_bind *root_bind;
 	uint64_t lost[MT_LOST_CAUSES];
 	uint64_t checked_ns; /* /proc was looked at */
+	uint32_t checked_at; /* the reader at which the next look begins */
 };
 
 struct mt_process {
@@ -143,6 +146,8 @@ struct mt_order {
 	uint64_t now_counter;  /* no honest stamp of this round is above it */
 	uint64_t collected_ns; /* lost counters were */
 	uint64_t checked_ns;   /* processes without events were looked up in /proc */
+	uint64_t lookup_round; /* the last one in which numbers were looked up in /proc */
+	uint64_t lookup_ns;    /* and since when */
 	uint32_t gone;	       /* readers whose thread is gone */
 	uint32_t ended_binds;
 	struct mt_space *orphans; /* of processes that were ended by force */
@@ -163,6 +168,8 @@ void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader);
 bool mt_bind_drained(const struct mt_bind *bind);
 /* The gate opens: the bind's records are `process`'s. It must be in no list. */
 void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_process *process);
+/* Its process is another image's: nothing of it is read. It must be in no list. */
+void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind);
 /* Its process exited, or has another image. */
 void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
 
@@ -172,9 +179,18 @@ struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid);
 struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
 void mt_process_attach(struct mt_order *order, struct mt_image *image);
-/* Numbers of another PID namespace; 0: cannot be told. */
-int32_t mt_process_translate_tid(int32_t pid, int32_t ns_tid);
-int32_t mt_process_translate_pid(const struct mt_order *order, const struct mt_image *image,
+/*
+ * Is pid a live process that does not record through this image's segment? What the segment says of
+ * it is then a lie: the slots are the program's to write.
+ */
+bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struct mt_image *image);
+
+/*
+ * Numbers of another PID namespace; 0: cannot be told. The search goes through /proc, so a round
+ * spends a bounded time on it; what is asked for after that cannot be told.
+ */
+int32_t mt_process_translate_tid(struct mt_order *order, int32_t pid, int32_t ns_tid);
+int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *image,
 				 int32_t ns_pid);
 void mt_processes_check(struct mt_order *order);
 void mt_processes_free(struct mt_order *order);

@@ -107,7 +107,9 @@ static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 		    image->hello_ns < node->event.time_ns)
 			return true;
 	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next)
-		if (!bind->root && bind->claim.pid == pid && bind->claim.claim_stamp < node->stamp)
+		if (!bind->root && bind->claim.pid == pid &&
+		    bind->claim.claim_stamp < node->stamp &&
+		    !mt_process_is_others(order, pid, bind->image))
 			return true;
 	return false;
 }
@@ -290,6 +292,22 @@ static void ask_fork(struct mt_order *order, struct mt_bind *bind)
 	mt_pending_add(order, &event, stamp, bind->image);
 }
 
+/* Slots that claim to be somebody else's process. Its own Fork or Exit may be on the way first. */
+static void refuse_others(struct mt_order *order, uint64_t given_up)
+{
+	struct mt_bind **at = &order->waiting, *bind;
+
+	while ((bind = *at) != NULL) {
+		if (bind->root || !(order->finishing || bind->since_ns < given_up) ||
+		    !mt_process_is_others(order, bind->claim.pid, bind->image)) {
+			at = &bind->next;
+			continue;
+		}
+		*at = bind->next;
+		mt_bind_refuse(order, bind);
+	}
+}
+
 void mt_gates_check(struct mt_order *order)
 {
 	bool kernel = order->options.kernel_events;
@@ -307,6 +325,7 @@ void mt_gates_check(struct mt_order *order)
 		     !exec_is_queued(order, image)))
 			ask_exec(order, image);
 	}
+	refuse_others(order, given_up);
 	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next) {
 		if (bind->root || bind->fork_asked)
 			continue;
@@ -356,7 +375,8 @@ void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct
 	if (order->options.kernel_events)
 		return;
 	event.pid = mt_process_translate_pid(order, reader->bind->image, event.ns_pid);
-	if (event.pid == 0) /* gone before we could ask: its slot, if it has one, says more */
+	if (event.pid == 0 || /* gone before we could ask: its slot, if it has one, says more */
+	    mt_process_is_others(order, event.pid, reader->bind->image))
 		return;
 	child = mt_process_find(order, event.pid);
 	if (child && !child->exited && child->parent_pid == parent->pid)

@@ -8,7 +8,8 @@
 
 #include "sidecar/order_impl.h"
 
-#define CHECK_NS UINT64_C(1000000000)
+#define CHECK_NS	 UINT64_C(1000000000)
+#define LOOKUPS_ROUND_NS UINT64_C(20000000)
 
 static struct mt_process **bucket_of(struct mt_order *order, int32_t pid)
 {
@@ -123,12 +124,25 @@ static struct mt_process *memory_of(const struct mt_order *order, struct mt_proc
 	return process;
 }
 
+bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struct mt_image *image)
+{
+	const struct mt_process *process = mt_process_find(order, pid);
+
+	if (!process || process->exited || process->image == image)
+		return false;
+	/* Where the kernel tells all, it has told of this one, and that it does not share the
+	 * segment. */
+	return process->image || (order->options.kernel_events && !order->kernel_lossy);
+}
+
 static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 {
 	const struct mt_kev *kev = &node->event;
 	struct mt_process *parent = mt_process_get(order, kev->parent_pid), *memory;
 	struct mt_process *process = mt_process_find(order, kev->pid);
 
+	if (node->image && mt_process_is_others(order, kev->pid, node->image))
+		return;
 	if (process && !process->exited) {
 		/* The kernel's own word of a Fork that was taken for lost, or the other way. */
 		if ((process->fork_asked || node->image) &&
@@ -330,20 +344,35 @@ static int32_t find_in_proc(const char *folder, int32_t ns_number)
 	return found;
 }
 
-int32_t mt_process_translate_tid(int32_t pid, int32_t ns_tid)
+/* A program can make up as many numbers as it has slots, and each search takes long. */
+static bool may_look_up(struct mt_order *order)
+{
+	uint64_t now = mt_clock_monotonic_ns();
+
+	if (order->lookup_round != order->round) {
+		order->lookup_round = order->round;
+		order->lookup_ns = now;
+	}
+	return now - order->lookup_ns < LOOKUPS_ROUND_NS;
+}
+
+int32_t mt_process_translate_tid(struct mt_order *order, int32_t pid, int32_t ns_tid)
 {
 	char folder[64];
 
+	if (!may_look_up(order))
+		return 0;
 	snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
 	return find_in_proc(folder, ns_tid);
 }
 
-int32_t mt_process_translate_pid(const struct mt_order *order, const struct mt_image *image,
+int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *image,
 				 int32_t ns_pid)
 {
-	(void)order; /* numbers are asked of the system as it is now */
 	if (!image->nested)
 		return ns_pid;
+	if (!may_look_up(order))
+		return 0;
 	return find_in_proc("/proc", ns_pid);
 }
 

@@ -20,19 +20,3 @@ tests_unit_test_fused_frames_SOURCES = tests/unit/test_fused_frames.c $(fused_un
 tests_unit_test_fused_frames_CFLAGS = $(codec_cflags)
 tests_unit_test_fused_frames_LDADD = $(codec_libs)
 endif
-
-# The two writers against each other for FUZZ_SECONDS, inputs made by libFuzzer. Needs clang.
-FUZZ_CC = clang
-FUZZ_SECONDS = 60
-fuzz_fused_sources = tests/fuzz/fuzz_fused.c tests/unit/fused_support.c common/frame_fused.c \
-	common/fused_bits.c common/fused_fse.c common/fused_plan.c common/fused_seq.c \
-	common/fused_slow.c common/frame_enc.c common/buf.c common/utf8.c
-EXTRA_DIST += tests/fuzz/fuzz_fused.c
-CLEANFILES += tests/fuzz/fuzz_fused
-.PHONY: check-fuzz
-check-fuzz:
-	$(MKDIR_P) tests/fuzz
-	cd $(top_srcdir) && $(FUZZ_CC) -std=gnu11 -g -O1 -D_GNU_SOURCE -I. $(ZSTD_CFLAGS) \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		$(fuzz_fused_sources) $(ZSTD_LIBS) -o $(abs_top_builddir)/tests/fuzz/fuzz_fused
-	tests/fuzz/fuzz_fused -max_len=4096 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1

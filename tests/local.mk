@@ -8,3 +8,4 @@ include tests/order.mk
 include tests/shim.mk
 include tests/proc.mk
 include tests/fused.mk
+include tests/fuzz.mk
