@@ -18,10 +18,11 @@ static const char help[] =
 	"usage: memtrack stat [OPTION...] FILE\n"
 	"Sums up a recorded run: events, processes, live memory and its peaks, and what was\n"
 	"not recorded.\n\n"
-	"  --json      print one JSON object; the man page lists its keys\n"
-	"  --wait      first wait until the recording is finished\n"
-	"  --all       show every process, not only the 30 with the highest peaks\n"
-	"  -h, --help  this text\n";
+	"  --json       print one JSON object; the man page lists its keys\n"
+	"  --wait       first wait until the recording is finished\n"
+	"  --all        show every process, not only the 30 with the highest peaks\n"
+	"  --threads N  use so many threads (default: one for each core)\n"
+	"  -h, --help   this text\n";
 
 struct mt_live_sums mt_stat_left(const struct mt_stat *stat)
 {
@@ -62,7 +63,7 @@ static int replay_all(struct mt_stat *stat)
 
 static int run_stat(struct mt_stat *stat, bool json)
 {
-	const struct mt_replay_options options = { 0 };
+	const struct mt_replay_options options = { .threads = stat->threads };
 	int status, verdict;
 	int ret = mt_replay_new(&options, &stat->replay);
 
@@ -129,9 +130,10 @@ static int run(int argc, char **argv)
 		{ "json", no_argument, NULL, MT_OPT_JSON },
 		{ "wait", no_argument, NULL, MT_OPT_WAIT },
 		{ "all", no_argument, NULL, MT_OPT_ALL },
+		{ "threads", required_argument, NULL, MT_OPT_THREADS },
 		{ 0 },
 	};
-	struct mt_stat stat = { 0 };
+	struct mt_stat stat = { .threads = mt_command_cores() };
 	bool json = false, wait = false;
 	const char *path;
 	int option, ret;
@@ -143,8 +145,10 @@ static int run(int argc, char **argv)
 			wait = true;
 		else if (option == MT_OPT_ALL)
 			stat.all = true;
-		else
+		else if (option != MT_OPT_THREADS)
 			return mt_command_hint(argv[0]);
+		else if (mt_command_threads(argv[0], optarg, &stat.threads))
+			return MT_EXIT_USAGE;
 	}
 	path = mt_command_file(argc, argv);
 	if (!path)

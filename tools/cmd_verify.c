@@ -16,9 +16,10 @@ static const char help[] =
 	"Replays every process and says where the events contradict each other: blocks\n"
 	"allocated while live or freed while dead, timestamps going back, Fork, Exec and Exit\n"
 	"out of place, stacks without a definition; and what was lost.\n\n"
-	"  --json      print one JSON object; the man page lists its keys\n"
-	"  --limit N   show the first N places (default 20); all are counted\n"
-	"  -h, --help  this text\n\n"
+	"  --json       print one JSON object; the man page lists its keys\n"
+	"  --limit N    show the first N places (default 20); all are counted\n"
+	"  --threads N  use so many threads (default: one for each core)\n"
+	"  -h, --help   this text\n\n"
 	"Exit status: 0 clean, 1 contradictions or losses, 2 wrong usage, 3 the file is cut or\n"
 	"damaged: what is whole before the first damage was verified.\n";
 
@@ -66,7 +67,7 @@ static int replay_all(struct mt_verify *verify)
 
 static int run_verify(struct mt_verify *verify, bool json)
 {
-	const struct mt_replay_options options = { on_finding, verify };
+	const struct mt_replay_options options = { on_finding, verify, verify->threads };
 	const char *verdict;
 	bool clean;
 	int status, damage;
@@ -114,21 +115,26 @@ static int run(int argc, char **argv)
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, MT_OPT_JSON },
 		{ "limit", required_argument, NULL, MT_OPT_LIMIT },
+		{ "threads", required_argument, NULL, MT_OPT_THREADS },
 		{ 0 },
 	};
-	struct mt_verify verify = { .limit = LIMIT_DEFAULT };
+	struct mt_verify verify = { .limit = LIMIT_DEFAULT, .threads = mt_command_cores() };
 	bool json = false;
 	const char *path;
-	int option, ret;
+	int option, ret, status = 0;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == MT_OPT_JSON)
 			json = true;
+		else if (option == MT_OPT_THREADS)
+			status = mt_command_threads(argv[0], optarg, &verify.threads);
 		else if (option != MT_OPT_LIMIT)
 			return mt_command_hint(argv[0]);
 		else if (parse_limit(optarg, &verify.limit))
 			return mt_command_misused(argv[0], "'%s' is not a number up to %u", optarg,
 						  LIMIT_MAX);
+		if (status)
+			return status;
 	}
 	path = mt_command_file(argc, argv);
 	if (!path)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "tools/command.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int mt_command_misused(const char *name, const char *format, ...)
 {
@@ -28,6 +31,28 @@ const char *mt_command_file(int argc, char **argv)
 		return NULL;
 	}
 	return argv[optind];
+}
+
+unsigned mt_command_cores(void)
+{
+	cpu_set_t set;
+	int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+
+	return count < 1 ? 1 : (unsigned)count;
+}
+
+int mt_command_threads(const char *name, const char *text, unsigned *ret_threads)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || errno || *end || !value || value > MT_THREADS_MAX)
+		return mt_command_misused(name, "'%s' is not a number from 1 to %u", text,
+					  MT_THREADS_MAX);
+	*ret_threads = (unsigned)value;
+	return 0;
 }
 
 int mt_command_hint(const char *name)

@@ -35,6 +35,7 @@ enum mt_long_option {
 	MT_OPT_FROM,
 	MT_OPT_TO,
 	MT_OPT_LIMIT,
+	MT_OPT_THREADS,
 };
 
 /*
@@ -42,6 +43,13 @@ enum mt_long_option {
  * there is not exactly one.
  */
 const char *mt_command_file(int argc, char **argv);
+
+/* The cores that this process may use: what --threads is when it is not given. */
+#define MT_THREADS_MAX 1024u
+unsigned mt_command_cores(void);
+
+/* The N of --threads: 1 to MT_THREADS_MAX. 0, or MT_EXIT_USAGE having said why. */
+int mt_command_threads(const char *name, const char *text, unsigned *ret_threads);
 
 /* Says "NAME: message; try 'NAME --help'" and returns MT_EXIT_USAGE. */
 int mt_command_misused(const char *name, const char *format, ...)

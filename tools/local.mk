@@ -15,7 +15,9 @@ libmttools_la_SOURCES = \
 	tools/meta_json.c tools/meta_json.h \
 	tools/output.c tools/output.h \
 	tools/replay.c tools/replay.h \
-	tools/replay_heap.c tools/replay_internal.h \
+	tools/replay_account.c tools/replay_internal.h \
+	tools/replay_pool.c tools/replay_pool.h \
+	tools/replay_route.c tools/replay_shard.c tools/replay_stack.c \
 	tools/run_info.c tools/run_info.h \
 	tools/text.c tools/text.h \
 	tools/u64_map.c tools/u64_map.h

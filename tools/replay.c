@@ -8,10 +8,14 @@
 #include "tools/replay_internal.h"
 
 /*
- * How far ahead the table's pages are fetched: some misses of memory, of which each event has
- * about one in a heap larger than the caches.
+ * Events of a step. Alone: so few that they and their ops stay in the nearest caches from one stage
+ * to the next. With threads: so many that a shard's part of them takes longer than handing it over.
  */
-#define PREFETCH_EVENTS 12u
+#define STEP_ALONE	  1024u
+#define STEP_WITH_THREADS 8192u
+
+/* More threads than shards help nobody. */
+#define THREADS_MAX 16u
 
 void mt_replay_find(struct mt_replay *replay, enum mt_finding_kind kind,
 		    const struct mt_event *event, struct mt_finding *finding)
@@ -35,6 +39,15 @@ int mt_replay_new(const struct mt_replay_options *options, struct mt_replay **re
 	if (!replay)
 		return -ENOMEM;
 	replay->options = *options;
+	if (replay->options.threads > THREADS_MAX)
+		replay->options.threads = THREADS_MAX;
+	replay->step_events = STEP_ALONE;
+	replay->shards_count = 1;
+	/* Two for each thread, so that who is done early finds more to do. */
+	while (options->threads > 1 && replay->shards_count < replay->options.threads * 2)
+		replay->shards_count *= 2;
+	for (unsigned i = 0; i < replay->shards_count; i++)
+		replay->shards[i].recent = replay->recent;
 	*ret_replay = replay;
 	return 0;
 }
@@ -44,14 +57,25 @@ static void process_free(struct mt_replay_process *process)
 	for (uint32_t i = 0; i < process->images_count; i++)
 		free(process->images[i].path);
 	free(process->images);
-	mt_live_table_fini(&process->live);
 	free(process);
+}
+
+static void step_fini(struct mt_replay_step *step)
+{
+	free(step->turns);
+	for (unsigned i = 0; i < MT_SHARDS_MAX; i++)
+		free(step->lists[i].ops);
 }
 
 void mt_replay_free(struct mt_replay *replay)
 {
 	if (!replay)
 		return;
+	mt_replay_pool_free(replay->pool);
+	for (unsigned i = 0; i < MT_POOL_STEPS; i++)
+		step_fini(&replay->steps[i]);
+	for (unsigned i = 0; i < replay->shards_count; i++)
+		mt_replay_shard_fini(&replay->shards[i]);
 	for (size_t i = 0; i < replay->processes_count; i++)
 		process_free(replay->processes[i]);
 	free(replay->processes);
@@ -62,306 +86,126 @@ void mt_replay_free(struct mt_replay *replay)
 	free(replay);
 }
 
-/* The current life of a pid, or NULL. */
-static struct mt_replay_process *process_of(struct mt_replay *replay, int32_t pid)
+/* The step is those of all events that begin at `at`. */
+static void set_step(const struct mt_replay *replay, struct mt_replay_step *step,
+		     const struct mt_replay_step *all, size_t at)
 {
-	uint32_t *index;
+	size_t left = all->count - at;
 
-	if (replay->last && replay->last->pid == pid)
-		return replay->last;
-	index = mt_u64_map_get(&replay->pids, (uint32_t)pid);
-	if (!index)
-		return NULL;
-	replay->last = replay->processes[*index];
-	return replay->last;
+	step->events = all->events + at;
+	step->count = left < replay->step_events ? left : replay->step_events;
+	step->frame = all->frame;
+	step->first_index = all->first_index + at;
 }
 
-/* A new image at the end of the process's list, with what is live in it. */
-static int start_image(struct mt_replay *replay, struct mt_replay_process *process,
-		       enum mt_image_start start, uint64_t time_ns)
+/* One step after the other, in this thread. */
+static int events_alone(struct mt_replay *replay, const struct mt_replay_step *all)
 {
-	struct mt_replay_image *image;
-
-	if (process->images_count == process->images_cap) {
-		uint32_t cap = process->images_cap ? process->images_cap * 2 : 1;
-
-		if (cap < process->images_cap)
-			return -ENOMEM;
-		image = reallocarray(process->images, cap, sizeof(*image));
-		if (!image)
-			return -ENOMEM;
-		process->images = image;
-		process->images_cap = cap;
-	}
-	if (replay->owners == UINT32_MAX)
-		return -ENOMEM;
-	process->owner = ++replay->owners;
-	image = &process->images[process->images_count++];
-	*image = (struct mt_replay_image){
-		.start = start, .first_ns = time_ns, .last_ns = time_ns, .inherited = process->sums
-	};
-	image->peak = (struct mt_peak){ .bytes = process->sums.bytes,
-					.inherited_bytes = process->sums.inherited_bytes,
-					.blocks = process->sums.blocks,
-					.time_ns = time_ns };
-	return 0;
-}
-
-/* A new life of the pid, without an image yet. */
-static int start_process(struct mt_replay *replay, int32_t pid,
-			 struct mt_replay_process **ret_process)
-{
-	struct mt_replay_process *process;
-	int ret;
-
-	if (replay->processes_count == replay->processes_cap) {
-		size_t cap = replay->processes_cap ? replay->processes_cap * 2 : 16;
-		struct mt_replay_process **list;
-
-		list = reallocarray(replay->processes, cap, sizeof(process));
-		if (!list)
-			return -ENOMEM;
-		replay->processes = list;
-		replay->processes_cap = cap;
-	}
-	if (replay->processes_count == UINT32_MAX)
-		return -ENOMEM;
-	ret = mt_u64_map_put(&replay->pids, (uint32_t)pid, (uint32_t)replay->processes_count);
-	if (ret < 0)
-		return ret;
-	process = calloc(1, sizeof(*process));
-	if (!process)
-		return -ENOMEM;
-	process->pid = pid;
-	process->index = (uint32_t)replay->processes_count;
-	process->last_tid = INT64_MIN;
-	replay->processes[replay->processes_count++] = process;
-	replay->last = process;
-	*ret_process = process;
-	return 0;
-}
-
-/* The address space is gone: keeps in the image what was live in it. */
-static void drop_address_space(struct mt_replay *replay, struct mt_replay_process *process)
-{
-	struct mt_live_sums *sums = &process->sums;
-
-	mt_replay_image_now(process)->left = *sums;
-	replay->totals.live_blocks -= sums->blocks - sums->inherited_blocks;
-	replay->totals.live_bytes -= sums->bytes - sums->inherited_bytes;
-	*sums = (struct mt_live_sums){ 0 };
-	mt_live_table_fini(&process->live);
-}
-
-static void end_process(struct mt_replay *replay, struct mt_replay_process *process)
-{
-	drop_address_space(replay, process);
-	process->exited = true;
-}
-
-/* The parent's blocks, all of them, are what the child inherits. */
-static void inherit(struct mt_replay_process *child, const struct mt_replay_process *parent)
-{
-	mt_live_table_share(&child->live, &parent->live);
-	child->sums = parent->sums;
-	child->sums.inherited_blocks = child->sums.blocks;
-	child->sums.inherited_bytes = child->sums.bytes;
-}
-
-static int copy_path(struct mt_replay_image *image, const char *path, uint32_t len)
-{
-	/* One byte more, so that an empty path is not NULL. */
-	image->path = malloc((size_t)len + 1);
-	if (!image->path)
-		return -ENOMEM;
-	if (len)
-		memcpy(image->path, path, len);
-	image->path[len] = 0;
-	image->path_len = len;
-	return 0;
-}
-
-/* A Fork event: checks that it may stand here and starts the child. */
-static int start_child(struct mt_replay *replay, const struct mt_event *event,
-		       struct mt_replay_process **ret_process)
-{
-	int32_t parent_pid = (int32_t)event->aux;
-	struct mt_replay_process *child = process_of(replay, event->pid);
-	struct mt_replay_process *parent;
-	const struct mt_replay_image *image;
-	struct mt_finding finding = { 0 };
-	int ret;
-
-	if (child && !child->exited) {
-		mt_replay_find(replay, MT_FIND_FORK_AFTER_EVENT, event, &finding);
-		end_process(replay, child);
-	}
-	parent = process_of(replay, parent_pid);
-	if (parent_pid == event->pid)
-		mt_replay_find(replay, MT_FIND_FORK_OF_SELF, event, &finding);
-	else if (parent && parent->exited)
-		mt_replay_find(replay, MT_FIND_FORK_BY_DEAD, event, &finding);
-	ret = start_process(replay, event->pid, &child);
-	if (ret)
-		return ret;
-	child->forked = true;
-	child->parent_pid = parent_pid;
-	if (parent && !parent->exited)
-		inherit(child, parent);
-	ret = start_image(replay, child, MT_IMAGE_FORK, event->timestamp_ns);
-	if (ret)
-		return ret;
-	*ret_process = child;
-	image = parent ? mt_replay_image_now(parent) : NULL;
-	if (!image || !image->path)
-		return 0;
-	return copy_path(mt_replay_image_now(child), image->path, image->path_len);
-}
-
-/* The process that the event belongs to, started when it is its first. */
-static int process_for(struct mt_replay *replay, const struct mt_event *event,
-		       struct mt_replay_process **ret_process)
-{
-	struct mt_replay_process *process;
-	struct mt_finding finding = { 0 };
-	bool exec = event->type == MT_EVENT_EXEC;
-	int ret;
-
-	if (event->type == MT_EVENT_FORK)
-		return start_child(replay, event, ret_process);
-	process = process_of(replay, event->pid);
-	if (process && !process->exited) {
-		*ret_process = process;
-		if (!exec)
-			return 0;
-		drop_address_space(replay, process);
-		return start_image(replay, process, MT_IMAGE_EXEC, event->timestamp_ns);
-	}
-	if (process) {
-		/* The kernel goes on counting pages down while a process ends. */
-		if (event->type == MT_EVENT_RSS || event->type == MT_EVENT_RMAP) {
-			*ret_process = process;
-			return 0;
-		}
-		if (event->type == MT_EVENT_EXIT) {
-			mt_replay_find(replay, MT_FIND_EXIT_TWICE, event, &finding);
-			*ret_process = process;
-			return 0;
-		}
-		mt_replay_find(replay, MT_FIND_AFTER_EXIT, event, &finding);
-	}
-	ret = start_process(replay, event->pid, ret_process);
-	if (ret)
-		return ret;
-	return start_image(replay, *ret_process, exec ? MT_IMAGE_EXEC : MT_IMAGE_FIRST,
-			   event->timestamp_ns);
-}
-
-static int note_thread(struct mt_replay *replay, struct mt_replay_process *process, int32_t tid)
-{
-	/* From 1, so that no key is 0. */
-	uint64_t key = ((uint64_t)process->index + 1) << 32 | (uint32_t)tid;
-	uint64_t *recent = &replay->recent_threads[(uint32_t)tid % MT_RECENT_THREADS];
-	int ret;
-
-	if (*recent == key)
-		return 0;
-	ret = mt_u64_map_put(&replay->threads, key, 0);
-	if (ret < 0)
-		return ret;
-	*recent = key;
-	process->last_tid = tid;
-	process->threads += (unsigned)ret;
-	replay->totals.threads += (unsigned)ret;
-	return 0;
-}
-
-static void note_time(struct mt_replay *replay, const struct mt_event *event)
-{
-	struct mt_replay_totals *totals = &replay->totals;
-
-	if (totals->events++ == 0) {
-		totals->first_ns = event->timestamp_ns;
-		totals->last_ns = event->timestamp_ns;
-	} else if (event->timestamp_ns < totals->last_ns) {
-		struct mt_finding finding = { .before_ns = totals->last_ns };
-
-		mt_replay_find(replay, MT_FIND_TIME_BACK, event, &finding);
-		if (event->timestamp_ns < totals->first_ns)
-			totals->first_ns = event->timestamp_ns;
-	} else {
-		totals->last_ns = event->timestamp_ns;
-	}
-}
-
-static int apply(struct mt_replay *replay, const struct mt_event *event)
-{
-	struct mt_replay_process *process = replay->last;
-	struct mt_replay_image *image;
+	struct mt_replay_step *step = &replay->steps[0];
 	int ret = 0;
 
-	note_time(replay, event);
-	if (!process || process->pid != event->pid || process->exited ||
-	    event->type == MT_EVENT_FORK || event->type == MT_EVENT_EXEC)
-		ret = process_for(replay, event, &process);
-	if (!ret && process->last_tid != event->tid)
-		ret = note_thread(replay, process, event->tid);
-	if (!ret && (event->stack_hash || event->type == MT_EVENT_STACK))
-		ret = mt_replay_stack_event(replay, event);
-	if (ret)
-		return ret;
-	image = mt_replay_image_now(process);
-	if (event->timestamp_ns > image->last_ns)
-		image->last_ns = event->timestamp_ns;
-	image->counts.kinds[event->type]++;
-	replay->totals.counts.kinds[event->type]++;
-	switch (event->type) {
-	case MT_EVENT_MALLOC:
-	case MT_EVENT_CALLOC:
-	case MT_EVENT_ALIGNED_ALLOC:
-	case MT_EVENT_REALLOC:
-	case MT_EVENT_FREE:
-		return mt_replay_heap_event(replay, process, event);
-	case MT_EVENT_EXIT:
-		if (!process->exited)
-			end_process(replay, process);
-		return 0;
-	case MT_EVENT_MAPPING:
-		if (image->path)
-			return 0;
-		return copy_path(image, event->mapping->path, event->mapping->path_len);
-	default:
-		return 0;
+	for (size_t at = 0; at < all->count && !ret; at += step->count) {
+		set_step(replay, step, all, at);
+		ret = mt_replay_route(replay, step);
+		for (unsigned i = 0; i < replay->shards_count && !ret; i++)
+			ret = mt_replay_shard_run(replay, i, step);
+		if (!ret)
+			ret = mt_replay_account(replay, step);
 	}
+	return ret;
 }
 
-static void prefetch(const struct mt_live_table *live, const struct mt_event *event)
+static int run_shard(void *context, unsigned shard, unsigned slot)
 {
-	mt_live_table_prefetch(live, event->addr);
-	if (event->type == MT_EVENT_REALLOC && event->flags & MT_EVENT_HAS_OLD)
-		mt_live_table_prefetch(live, event->aux);
+	struct mt_replay *replay = context;
+
+	return mt_replay_shard_run(replay, shard, &replay->steps[slot]);
+}
+
+/* Waits for the oldest step and accounts for it. */
+static int end_step(struct mt_replay *replay, uint64_t number)
+{
+	int ret = mt_replay_pool_wait(replay->pool);
+
+	return ret ? ret : mt_replay_account(replay, &replay->steps[number % MT_POOL_STEPS]);
+}
+
+/* Routes steps ahead while the threads run others; all are done when it returns. */
+static int events_with_threads(struct mt_replay *replay, const struct mt_replay_step *all)
+{
+	uint64_t first = replay->steps_given;
+	int ret = 0;
+
+	for (size_t at = 0; at < all->count && !ret;) {
+		struct mt_replay_step *step = &replay->steps[replay->steps_given % MT_POOL_STEPS];
+
+		if (replay->steps_given - first == MT_POOL_STEPS)
+			ret = end_step(replay, first++);
+		if (ret)
+			break;
+		set_step(replay, step, all, at);
+		at += step->count;
+		ret = mt_replay_route(replay, step);
+		if (ret)
+			break;
+		mt_replay_pool_give(replay->pool);
+		replay->steps_given++;
+	}
+	while (!ret && first < replay->steps_given)
+		ret = end_step(replay, first++);
+	return ret;
+}
+
+/*
+ * The threads start with the first part of a file that is worth it. Without them the shards are run
+ * one after the other, with the same results.
+ */
+static void start_threads(struct mt_replay *replay)
+{
+	if (replay->pool_tried)
+		return;
+	replay->pool_tried = true;
+	if (!mt_replay_pool_new(replay->options.threads - 1, replay->shards_count, run_shard,
+				replay, &replay->pool))
+		replay->step_events = STEP_WITH_THREADS;
 }
 
 int mt_replay_events(struct mt_replay *replay, const struct mt_event *events, size_t count,
 		     uint64_t frame, uint64_t first_index)
 {
-	int ret;
+	const struct mt_replay_step all = {
+		.events = events, .count = count, .frame = frame, .first_index = first_index
+	};
 
-	replay->frame = frame;
-	for (size_t i = 0; i < count; i++) {
-		if (replay->last && i + PREFETCH_EVENTS < count)
-			prefetch(&replay->last->live, &events[i + PREFETCH_EVENTS]);
-		replay->index = first_index + i;
-		ret = apply(replay, &events[i]);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	if (replay->options.threads > 1 && count >= STEP_WITH_THREADS)
+		start_threads(replay);
+	return replay->pool ? events_with_threads(replay, &all) : events_alone(replay, &all);
 }
 
-const struct mt_replay_totals *mt_replay_totals(const struct mt_replay *replay)
+static void add_counts(struct mt_replay_counts *sum, const struct mt_replay_counts *counts)
 {
-	return &replay->totals;
+	for (int kind = 0; kind < MT_EVENT_TYPES; kind++)
+		sum->kinds[kind] += counts->kinds[kind];
+	sum->reallocs_of_block += counts->reallocs_of_block;
+	sum->allocated_bytes += counts->allocated_bytes;
+}
+
+const struct mt_replay_totals *mt_replay_totals(struct mt_replay *replay)
+{
+	struct mt_replay_totals *totals = &replay->totals;
+
+	/* What each event would have to add twice is added up here. */
+	totals->counts = (struct mt_replay_counts){ 0 };
+	totals->inherited_ended = 0;
+	for (size_t i = 0; i < replay->processes_count; i++) {
+		const struct mt_replay_process *process = replay->processes[i];
+
+		for (uint32_t k = 0; k < process->images_count; k++) {
+			add_counts(&totals->counts, &process->images[k].counts);
+			totals->inherited_ended += process->images[k].inherited_ended;
+		}
+	}
+	return totals;
 }
 
 size_t mt_replay_processes(const struct mt_replay *replay,
@@ -387,10 +231,7 @@ void mt_replay_process_sum(const struct mt_replay_process *process,
 	for (uint32_t i = 0; i < process->images_count; i++) {
 		const struct mt_replay_image *image = &process->images[i];
 
-		for (int kind = 0; kind < MT_EVENT_TYPES; kind++)
-			counts.kinds[kind] += image->counts.kinds[kind];
-		counts.reallocs_of_block += image->counts.reallocs_of_block;
-		counts.allocated_bytes += image->counts.allocated_bytes;
+		add_counts(&counts, &image->counts);
 		if (image->peak.bytes > peak.bytes)
 			peak = image->peak;
 	}

@@ -17,8 +17,11 @@
  * Memory: the live blocks (shared between forks until they change), and some hundred bytes for each
  * process, image and thread. Nothing grows with the number of events.
  *
- * Threads: one at a time for each replay. Nothing but the tree's sums crosses from one address to
- * another, so that a replay can be split by address later.
+ * Threads: the calls for one replay are made by one thread at a time. The replay may have threads
+ * of its own, which work only inside mt_replay_events(): the live tables are split into shards by
+ * the block's address, and the threads take the events of each shard to its tables at the same
+ * time. What they find is put together in the order of the events (replay_internal.h tells how), so
+ * all results are the same for any number of threads.
  */
 #ifndef MT_TOOLS_REPLAY_H
 #define MT_TOOLS_REPLAY_H
@@ -28,7 +31,6 @@
 #include <stdint.h>
 
 #include "common/event.h"
-#include "tools/live_table.h"
 
 /* Sizes come from a file that may claim anything: 64 bits would overflow. */
 typedef unsigned __int128 mt_sum;
@@ -81,11 +83,12 @@ struct mt_replay_process {
 	uint32_t images_cap;
 	struct mt_replay_image *images;
 
-	/* How the replay goes on. */
+	/* How the replay goes on; what is route's is ahead by some events (replay_internal.h). */
 	uint32_t index;
-	uint32_t owner;	  /* marks the blocks of its newest image */
+	uint32_t route_owner; /* marks the blocks of its newest image */
+	bool route_exited;
+	uint32_t owner;
 	int64_t last_tid; /* no tid at first */
-	struct mt_live_table live;
 	struct mt_live_sums sums;
 };
 
@@ -127,6 +130,7 @@ typedef void mt_finding_fn(void *context, const struct mt_finding *finding);
 struct mt_replay_options {
 	mt_finding_fn *on_finding; /* may be NULL: findings are only counted */
 	void *context;
+	unsigned threads; /* to use, the caller's included; 0 is 1 */
 };
 
 struct mt_replay_totals {
@@ -158,7 +162,7 @@ int mt_replay_events(struct mt_replay *replay, const struct mt_event *events, si
 /* The data frame has ended: stacks that its events name have to be known by now. */
 int mt_replay_frame_end(struct mt_replay *replay);
 
-const struct mt_replay_totals *mt_replay_totals(const struct mt_replay *replay);
+const struct mt_replay_totals *mt_replay_totals(struct mt_replay *replay);
 
 /* All lives in the order of their first event; valid until the next event or the end. */
 size_t mt_replay_processes(const struct mt_replay *replay,

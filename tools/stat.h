@@ -16,6 +16,7 @@ struct mt_stat {
 	struct mt_replay *replay;
 	struct mt_run_info info;
 	bool all; /* every process in the table */
+	unsigned threads;
 };
 
 /* What is left at the end: of the processes' last images, own blocks and inherited ones. */

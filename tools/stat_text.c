@@ -84,7 +84,6 @@ static void print_command(const struct mt_run_info *info)
 	struct mt_meta_value list, word;
 	struct mt_mp_object key;
 	struct mt_meta_iter it;
-	char text[512];
 
 	if (!info->has_open || !mt_meta_get(&info->open, MT_KEY_COMMAND, &list))
 		return;
@@ -93,9 +92,9 @@ static void print_command(const struct mt_run_info *info)
 	for (bool first = true; mt_meta_next(&it, &key, &word); first = false) {
 		if (word.object.type != MT_MP_STR && word.object.type != MT_MP_BIN)
 			continue;
-		printf("%s%s", first ? "" : " ",
-		       mt_clean_text((const char *)word.object.bytes, word.object.len, text,
-				     sizeof(text)));
+		if (!first)
+			putchar(' ');
+		mt_print_shell_word(stdout, (const char *)word.object.bytes, word.object.len);
 	}
 	putchar('\n');
 }

@@ -50,6 +50,16 @@ const char *mt_time_text(uint64_t ns, char buffer[static MT_SUM_CHARS])
 	return buffer;
 }
 
+/* Whether a step of UTF-8 can stand in a terminal as it is. */
+static bool is_printable(const char *text, size_t step, bool valid)
+{
+	unsigned char first = (unsigned char)text[0];
+
+	/* U+0080 to U+009F control terminals as the characters below the space do. */
+	return valid && first >= 0x20 && first != 0x7f &&
+	       !(first == 0xc2 && step == 2 && (unsigned char)text[1] < 0xa0);
+}
+
 const char *mt_clean_text(const char *text, size_t len, char *buffer, size_t cap)
 {
 	size_t room = cap - 1;
@@ -61,12 +71,8 @@ const char *mt_clean_text(const char *text, size_t len, char *buffer, size_t cap
 	while (len) {
 		bool valid;
 		size_t step = mt_utf8_step(text, len, &valid);
-		unsigned char first = (unsigned char)text[0];
-		/* U+0080 to U+009F control terminals as the characters below the space do. */
-		bool control = first < 0x20 || first == 0x7f ||
-			       (first == 0xc2 && step == 2 && (unsigned char)text[1] < 0xa0);
 
-		if (valid && !control) {
+		if (is_printable(text, step, valid)) {
 			memcpy(out, text, step);
 			out += step;
 		} else {
@@ -77,4 +83,62 @@ const char *mt_clean_text(const char *text, size_t len, char *buffer, size_t cap
 	}
 	strcpy(out, cut ? "..." : "");
 	return buffer;
+}
+
+enum quotes { QUOTES_NONE, QUOTES_PLAIN, QUOTES_ESCAPED };
+
+static enum quotes quotes_for(const char *text, size_t len)
+{
+	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789_@%+=:,./-";
+	enum quotes quotes = len ? QUOTES_NONE : QUOTES_PLAIN;
+
+	for (size_t i = 0, step; i < len; i += step) {
+		bool valid;
+
+		step = mt_utf8_step(text + i, len - i, &valid);
+		if (!is_printable(text + i, step, valid) || text[i] == '\'')
+			return QUOTES_ESCAPED;
+		if (step == 1 && !memchr(harmless, text[i], sizeof(harmless) - 1))
+			quotes = QUOTES_PLAIN;
+	}
+	return quotes;
+}
+
+static void print_escaped(FILE *stream, char c)
+{
+	static const char named[][2] = {
+		{ '\n', 'n' }, { '\t', 't' }, { '\r', 'r' }, { '\'', '\'' }, { '\\', '\\' }
+	};
+
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		if (named[i][0] == c) {
+			fprintf(stream, "\\%c", named[i][1]);
+			return;
+		}
+	}
+	/* Three digits, so that a digit behind it is not taken for one of them. */
+	fprintf(stream, "\\%03o", (unsigned char)c);
+}
+
+void mt_print_shell_word(FILE *stream, const char *text, size_t len)
+{
+	static const char *const opening[] = { "", "'", "$'" };
+	size_t shown = len > MT_WORD_MAX ? MT_WORD_MAX : len;
+	enum quotes quotes = quotes_for(text, shown);
+
+	fputs(opening[quotes], stream);
+	for (size_t i = 0, step; i < shown; i += step) {
+		bool valid;
+
+		step = mt_utf8_step(text + i, shown - i, &valid);
+		if (quotes != QUOTES_ESCAPED ||
+		    (is_printable(text + i, step, valid) && text[i] != '\'' && text[i] != '\\'))
+			fwrite(text + i, 1, step, stream);
+		else
+			for (size_t k = 0; k < step; k++)
+				print_escaped(stream, text[i + k]);
+	}
+	fputs(quotes == QUOTES_NONE ? "" : "'", stream);
+	fputs(shown < len ? "..." : "", stream);
 }

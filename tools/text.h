@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tools/replay.h"
 
@@ -30,5 +31,14 @@ const char *mt_time_text(uint64_t ns, char buffer[static MT_SUM_CHARS]);
  * ASCII become '?', but for valid UTF-8. At most cap - 1 bytes; cut text ends in "...".
  */
 const char *mt_clean_text(const char *text, size_t len, char *buffer, size_t cap);
+
+/*
+ * Prints one word of a command as a shell that knows $'..' would take it back: plain where no
+ * character of it means anything to a shell, else in quotes. Control characters and bytes that are
+ * not UTF-8 come as escapes, so that it stays on its line. Of a word longer than MT_WORD_MAX bytes
+ * only the head is printed, and "..." behind the quotes.
+ */
+#define MT_WORD_MAX 4096u
+void mt_print_shell_word(FILE *stream, const char *text, size_t len);
 
 #endif

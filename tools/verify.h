@@ -24,6 +24,7 @@ struct mt_verify {
 	struct mt_run_info info;
 	struct mt_verify_place *places;
 	size_t limit;
+	unsigned threads;
 	size_t places_count;
 	uint64_t unread_events; /* behind the first damage */
 };

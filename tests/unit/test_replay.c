@@ -30,7 +30,7 @@ static struct run run_new(void)
 
 static void play(struct run *run, struct mt_event event)
 {
-	struct mt_replay_options options = { on_finding, run };
+	struct mt_replay_options options = { .on_finding = on_finding, .context = run };
 
 	if (!run->replay)
 		cr_assert_eq(mt_replay_new(&options, &run->replay), 0);
