@@ -148,15 +148,24 @@ static void stop_reading(struct mt_order *order, struct mt_reader *reader)
 	stream->seen = stream->covered = stream->taken;
 }
 
-/* Links a new reader to its process slot; older threads with its tid or its memory are gone. */
+/*
+ * Links a new reader to its process slot. Of two threads with one tid or one control block the one
+ * that claimed first is gone. That may be the new reader: a scan that finds several claims at once
+ * does not find them in the order in which they were made.
+ */
 static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct mt_bind *bind)
 {
 	unsigned looked_at = 0;
+	bool superseded = false;
 
-	for (struct mt_reader *old = bind->readers; old && looked_at < OLDER_LOOKED_AT;
-	     old = old->next, looked_at++) {
-		if (old->tid == reader->tid || (reader->tcb && old->tcb == reader->tcb))
-			mt_reader_mark_gone(order, old);
+	for (struct mt_reader *other = bind->readers; other && looked_at < OLDER_LOOKED_AT;
+	     other = other->next, looked_at++) {
+		if (other->tid != reader->tid && (!reader->tcb || other->tcb != reader->tcb))
+			continue;
+		if (other->claim_stamp > reader->claim_stamp)
+			superseded = true;
+		else
+			mt_reader_mark_gone(order, other);
 	}
 	reader->bind = bind;
 	reader->next = bind->readers;
@@ -168,7 +177,7 @@ static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct
 		stop_reading(order, reader);
 	if (bind->process)
 		tell_origin(order, reader);
-	if (bind->ended)
+	if (bind->ended || superseded)
 		mt_reader_mark_gone(order, reader);
 }
 

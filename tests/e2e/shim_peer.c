@@ -107,7 +107,10 @@ static size_t read_stream(uint32_t index, struct image *image, struct thread *th
 	return count;
 }
 
-/* A thread whose control block a newer one has is gone: its chunks and its slot serve others. */
+/*
+ * A thread whose control block a newer one has is gone: its chunks and its slot serve others. A
+ * scan does not find claims in their order, so an older one is left for a later turn.
+ */
 static void retire_before(uint32_t index, struct image *image, const struct mt_thread_claim *newer)
 {
 	uint32_t i;
@@ -115,13 +118,14 @@ static void retire_before(uint32_t index, struct image *image, const struct mt_t
 	for (i = 0; i < image->thread_count; i++) {
 		struct thread *old = &image->threads[i];
 
-		if (old->claim.proc != newer->proc || old->claim.tcb != newer->tcb)
+		if (old->claim.proc != newer->proc || old->claim.tcb != newer->tcb ||
+		    old->claim.claim_stamp > newer->claim_stamp)
 			continue;
 		(void)read_stream(index, image, old); /* how many does not matter */
 		mt_consumer_thread_lost(&image->consumer, old->claim.slot, image->retired_lost);
 		mt_consumer_retire_thread(&image->consumer, &old->stream);
 		*old = image->threads[--image->thread_count];
-		return;
+		i--;
 	}
 }
 
