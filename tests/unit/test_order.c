@@ -382,6 +382,29 @@ Test(order, drained_threads_give_their_slots_back)
 	cr_assert_lt(image.producer.header->bump, 64);
 }
 
+static struct mt_writer claim_at(int32_t tid, uint64_t tcb, uint64_t stamp)
+{
+	struct mt_writer writer;
+
+	cr_assert(mt_writer_claim(&image.producer, &writer, image.proc, tid, tcb, stamp));
+	return writer;
+}
+
+/* Threads that follow each other use one control block; slots are not found in order of claims. */
+Test(order, later_claim_of_a_control_block_is_the_one_that_lives)
+{
+	struct mt_writer older = claim_at(PID + 10, 0x7000, 100);
+	struct mt_writer newer = claim_at(PID + 11, 0x7000, 200);
+
+	put(&older, 110, MT_REC_MALLOC, 0x100);
+	put(&newer, 210, MT_REC_MALLOC, 0x200);
+	bench_run(&bench);
+	put(&newer, 220, MT_REC_FREE, 0x200);
+	put(&newer, 230, MT_REC_FREE, 0x100);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m100 m200 f200 f100");
+}
+
 Test(order, wrong_kind_stops_that_stream_alone)
 {
 	struct mt_order_stats stats;
