@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -11,15 +12,17 @@
 #include "common/artifact_source.h"
 #include "common/buf.h"
 #include "common/format.h"
+#include "common/frame_crew.h"
 #include "common/frame_dec.h"
-#include "common/frame_hint.h"
+#include "common/hint_walk.h"
 
 enum {
 	/* Frames of our writers fit in one piece; larger ones are streamed. */
 	CONTENT_ROOM = 8 << 20,
 	INPUT_PIECE = 1 << 20,
 	WHOLE_INPUT = 8 << 20,
-	HOP_READ = 4096, /* read at once by who looks for few frames */
+	HOP_READ = 4096,     /* read at once by who looks for few frames */
+	CREW_FILE = 1 << 20, /* smaller files are read before threads have started */
 };
 
 enum state {
@@ -41,30 +44,45 @@ struct mt_artifact_reader {
 	struct mt_buf content; /* decompressed, from content_at on not yet decoded */
 	size_t content_at;
 	uint64_t in_frame; /* events of the frame that were decoded */
-	bool use_hints;
-	bool hinted;	   /* the frame being read has a hint, in `hint` */
-	uint64_t hint_for; /* where the frame of `hint` begins; UINT64_MAX: no hint */
-	struct mt_frame_hint hint;
+	struct mt_hint_walk hints;
+	bool hinted;		   /* the frame being read has a hint, in `hints` */
 	struct mt_frame_hint seen; /* what the frame's events say */
 	bool unknown_in_frame;
-	bool filtered;
-	struct mt_artifact_filter filter;
+	unsigned int threads; /* of the crew, when there is one */
+	struct mt_frame_crew *crew;
+	const struct mt_crew_frame *ready; /* the frame being read, decoded by the crew */
 	struct mt_artifact_totals totals;
 	struct mt_diag diag;
 	struct mt_artifact_meta meta;
 	uint64_t meta_seen; /* metadata before this offset has been taken */
 };
 
+/*
+ * How many events of the frame have not been given, by its hint, which has to
+ * be one that lands: a damaged length is as good as none.
+ */
+static uint64_t missing_events(struct mt_artifact_reader *r)
+{
+	uint64_t given = r->state == IN_FRAME ? r->in_frame : 0;
+
+	if (mt_hint_walk_lands(&r->hints, &r->src, r->frame.start) != 1)
+		return MT_DIAG_UNKNOWN;
+	return r->hints.hint.events > given ? r->hints.hint.events - given : 0;
+}
+
 static int fail(struct mt_artifact_reader *r, int err, const char *what)
 {
 	uint64_t frame = r->totals.frames - (r->state == IN_FRAME);
+	uint64_t missing = err == -EBADMSG ? missing_events(r) : 0;
 
 	r->state = FAILED;
-	if (err == -EBADMSG)
+	if (err == -EBADMSG) {
 		mt_diag_set(&r->diag, MT_DIAG_DAMAGED, frame, r->frame.start, "%s", what);
-	else
+		r->diag.missing = missing;
+	} else {
 		mt_diag_set(&r->diag, MT_DIAG_SYSTEM, frame, r->frame.start, "%s: %s", what,
 			    strerror(-err));
+	}
 	return err;
 }
 
@@ -109,60 +127,62 @@ static int take_meta(struct mt_artifact_reader *r, const struct mt_frame_extent 
 	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
 }
 
-/* Keeps a hint for the frame behind it. */
+/* Keeps a hint for the frame behind it. 0 or negative errno of reading. */
 static int take_hint(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
 {
-	const uint8_t *p;
-	size_t len;
-	int ret;
+	int ret = mt_hint_walk_meet(&r->hints, &r->src, e);
 
-	r->hint_for = UINT64_MAX;
-	if (e->magic != MT_META_MAGIC || e->end - e->start != MT_FRAME_HINT_BYTES)
-		return 0;
-	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD,
-				      MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD, &p, &len);
-	if (ret)
-		return ret;
-	ret = mt_frame_hint_parse(p, len, &r->hint);
-	if (!ret)
-		r->hint_for = e->end;
-	r->totals.hints += !ret;
+	r->totals.hints += ret == 1;
 	r->totals.bad_hints += ret == -EBADMSG;
-	return 0;
-}
-
-/*
- * Whether the hint can be believed so far as to hop over its frame, which
- * begins at `at`: a data frame stands there, and where it ends something else
- * begins or the file ends. 1, 0 or negative errno.
- */
-static int hint_lands(struct mt_artifact_reader *r, uint64_t at)
-{
-	uint64_t end = at + r->hint.frame_len;
-	int ret;
-
-	if (!r->use_hints || r->hint_for != at || end <= at || end > r->src.size)
-		return 0;
-	ret = mt_artifact_source_is_data(&r->src, at);
-	if (ret == 1 && end != r->src.size)
-		ret = mt_artifact_source_begins(&r->src, end);
-	return ret;
+	return ret < 0 && ret != -EBADMSG ? ret : 0;
 }
 
 /* At the head of a frame: 1 if by its hint it holds nothing looked for, and was stepped over. */
 static int pass_frame(struct mt_artifact_reader *r)
 {
-	int ret;
+	int ret = mt_hint_walk_passes(&r->hints, &r->src, r->at);
 
-	if (!r->filtered || r->hint_for != r->at ||
-	    mt_frame_hint_may_hold(&r->hint, r->filter.types, r->filter.from_ns, r->filter.to_ns))
-		return 0;
-	ret = hint_lands(r, r->at);
 	if (ret != 1)
 		return ret;
 	r->totals.frames++;
 	r->totals.passed_frames++;
-	r->at += r->hint.frame_len;
+	r->at += r->hints.hint.frame_len;
+	return 1;
+}
+
+static void enter_frame(struct mt_artifact_reader *r)
+{
+	r->state = IN_FRAME;
+	r->totals.frames++;
+	r->input_at = r->frame.start;
+	r->input_done = false;
+	r->content.len = 0;
+	r->content_at = 0;
+	r->in_frame = 0;
+	r->hinted = mt_hint_walk_has(&r->hints, r->frame.start);
+	r->seen = (struct mt_frame_hint){ .frame_len = r->frame.end - r->frame.start };
+	r->unknown_in_frame = false;
+}
+
+/* At the head of a frame: 1 if the crew has it; else it is read here. */
+static int take_from_crew(struct mt_artifact_reader *r)
+{
+	int ret = r->threads ? mt_artifact_source_is_data(&r->src, r->at) : 0;
+
+	if (ret != 1)
+		return ret;
+	if (!r->crew &&
+	    mt_frame_crew_new(r->src.fd, r->src.size, r->threads, &r->hints, &r->crew)) {
+		r->threads = 0; /* no threads, no memory: it goes without */
+		return 0;
+	}
+	r->ready = mt_frame_crew_take(r->crew, r->at, &r->hints);
+	if (!r->ready)
+		return 0;
+	r->frame = r->ready->extent;
+	r->at = r->frame.end;
+	enter_frame(r);
+	r->input_done = true;
 	return 1;
 }
 
@@ -172,16 +192,7 @@ static int begin_data_frame(struct mt_artifact_reader *r)
 
 	if (ZSTD_isError(zret))
 		return fail(r, -ENOMEM, "zstd");
-	r->state = IN_FRAME;
-	r->totals.frames++;
-	r->input_at = r->frame.start;
-	r->input_done = false;
-	r->content.len = 0;
-	r->content_at = 0;
-	r->in_frame = 0;
-	r->hinted = r->use_hints && r->hint_for == r->frame.start;
-	r->seen = (struct mt_frame_hint){ .frame_len = r->frame.end - r->frame.start };
-	r->unknown_in_frame = false;
+	enter_frame(r);
 	return 0;
 }
 
@@ -193,6 +204,8 @@ static int next_frame(struct mt_artifact_reader *r)
 	int ret;
 
 	ret = pass_frame(r);
+	if (!ret)
+		ret = take_from_crew(r);
 	if (ret)
 		return ret < 0 ? fail(r, ret, "reading failed") : 0;
 	ret = mt_artifact_source_frame(&r->src, r->at, &r->frame, &why);
@@ -289,8 +302,11 @@ static int end_frame(struct mt_artifact_reader *r)
 		return 0;
 	}
 	/* What a type that we do not know counts as, its writer knows. */
-	if (r->hinted && !r->unknown_in_frame && !mt_frame_hint_equal(&r->hint, &r->seen))
-		return fail(r, -EBADMSG, "the hint before the frame is wrong about it");
+	if (r->hinted && !r->unknown_in_frame && !mt_frame_hint_equal(&r->hints.hint, &r->seen)) {
+		(void)fail(r, -EBADMSG, "the hint before the frame is wrong about it");
+		r->diag.missing = 0; /* it was given, all of it */
+		return -EBADMSG;
+	}
 	r->state = BETWEEN;
 	return 0;
 }
@@ -301,14 +317,30 @@ static size_t filter_events(const struct mt_artifact_filter *filter, struct mt_e
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct mt_event *e = &events[i];
-
-		if (filter->types & 1u << e->type && e->timestamp_ns >= filter->from_ns &&
-		    e->timestamp_ns <= filter->to_ns)
-			events[kept++] = *e;
-	}
+	for (size_t i = 0; i < n; i++)
+		if (mt_artifact_filter_wants(filter, &events[i]))
+			events[kept++] = events[i];
 	return kept;
+}
+
+static void count_decoded(struct mt_artifact_reader *r, const struct mt_decoded *decoded)
+{
+	r->totals.events += decoded->n;
+	if (decoded->unknown && !r->totals.unknown)
+		memcpy(r->totals.unknown_name, decoded->unknown_name,
+		       sizeof(r->totals.unknown_name));
+	r->totals.unknown += decoded->unknown;
+	r->unknown_in_frame |= decoded->unknown > 0;
+}
+
+/* The frame that the crew decoded. */
+static void take_ready(struct mt_artifact_reader *r, struct mt_decoded *ret_decoded)
+{
+	*ret_decoded = r->ready->decoded;
+	r->seen = r->ready->seen;
+	r->totals.searched_frames += r->ready->searched;
+	r->ready = NULL;
+	count_decoded(r, ret_decoded);
 }
 
 /* Decodes what is there; more is decompressed when it ends inside an event. */
@@ -325,12 +357,7 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 	if (ret && ret != -EAGAIN)
 		return fail(r, ret, "decoding");
 	r->content_at += ret_decoded->consumed;
-	r->totals.events += ret_decoded->n;
-	if (ret_decoded->unknown && !r->totals.unknown)
-		memcpy(r->totals.unknown_name, ret_decoded->unknown_name,
-		       sizeof(r->totals.unknown_name));
-	r->totals.unknown += ret_decoded->unknown;
-	r->unknown_in_frame |= ret_decoded->unknown > 0;
+	count_decoded(r, ret_decoded);
 	if (r->hinted)
 		mt_frame_hint_add(&r->seen, ret_decoded->events, ret_decoded->n);
 	/* Only where nothing came of what is there, more is needed at once. */
@@ -342,19 +369,22 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch *ret)
 {
 	struct mt_decoded decoded = { 0 };
-	int err;
+	int err = 0;
 
-	if (r->content_at == r->content.len)
+	if (r->ready)
+		take_ready(r, &decoded);
+	else if (r->content_at == r->content.len)
 		return r->input_done ? end_frame(r) : fill_content(r);
-	err = decode_some(r, &decoded);
+	else
+		err = decode_some(r, &decoded);
 	ret->events = decoded.events;
 	ret->n = err ? 0 : decoded.n;
 	ret->frame = r->totals.frames - 1;
 	ret->in_frame = r->in_frame;
 	ret->offset = r->frame.start;
 	r->in_frame += decoded.n + decoded.unknown;
-	if (r->filtered)
-		ret->n = filter_events(&r->filter, decoded.events, ret->n);
+	if (r->hints.filtered)
+		ret->n = filter_events(&r->hints.filter, decoded.events, ret->n);
 	return err;
 }
 
@@ -393,17 +423,42 @@ bool mt_artifact_reader_skip_damaged(struct mt_artifact_reader *r)
 	return true;
 }
 
+/* What it has read ahead is no longer what is wanted. */
+static void dismiss_crew(struct mt_artifact_reader *r)
+{
+	mt_frame_crew_free(r->crew);
+	r->crew = NULL;
+}
+
 void mt_artifact_reader_filter(struct mt_artifact_reader *r,
 			       const struct mt_artifact_filter *filter)
 {
-	r->filtered = true;
-	r->filter = *filter;
+	dismiss_crew(r);
+	r->hints.filtered = true;
+	r->hints.filter = *filter;
 	r->src.read_ahead = HOP_READ;
 }
 
 void mt_artifact_reader_use_hints(struct mt_artifact_reader *r, bool use)
 {
-	r->use_hints = use;
+	dismiss_crew(r);
+	r->hints.use = use;
+}
+
+void mt_artifact_reader_use_threads(struct mt_artifact_reader *r, unsigned int n)
+{
+	cpu_set_t cpus;
+
+	dismiss_crew(r);
+	r->threads = n;
+	if (n == MT_ARTIFACT_ALL_CORES) {
+		r->threads =
+			sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (unsigned)CPU_COUNT(&cpus);
+		if (r->src.size < CREW_FILE)
+			r->threads = 0;
+	}
+	if (r->threads)
+		r->src.read_ahead = HOP_READ;
 }
 
 /* One step of load_meta(). 1 with *at moved on; 0 when there is nothing more; negative errno. */
@@ -411,10 +466,10 @@ static int hop(struct mt_artifact_reader *r, uint64_t *at)
 {
 	struct mt_frame_extent e;
 	const char *why;
-	int ret = hint_lands(r, *at);
+	int ret = mt_hint_walk_lands(&r->hints, &r->src, *at);
 
 	if (ret) {
-		*at += ret == 1 ? r->hint.frame_len : 0;
+		*at += ret == 1 ? r->hints.hint.frame_len : 0;
 		return ret;
 	}
 	ret = mt_artifact_source_frame(&r->src, *at, &e, &why);
@@ -436,9 +491,8 @@ static int hop(struct mt_artifact_reader *r, uint64_t *at)
 
 int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
 {
-	struct mt_frame_hint hint = r->hint;
-	uint64_t hint_for = r->hint_for, at = 0, hints = r->totals.hints,
-		 bad_hints = r->totals.bad_hints;
+	struct mt_hint_walk walk = r->hints;
+	uint64_t at = 0, hints = r->totals.hints, bad_hints = r->totals.bad_hints;
 	size_t read_ahead = r->src.read_ahead;
 	int ret;
 
@@ -448,8 +502,7 @@ int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
 	} while (ret == 1);
 	r->src.read_ahead = read_ahead;
 	/* next() is where it was. */
-	r->hint = hint;
-	r->hint_for = hint_for;
+	r->hints = walk;
 	r->totals.hints = hints;
 	r->totals.bad_hints = bad_hints;
 	return ret;
@@ -510,8 +563,8 @@ int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret_reader, s
 		goto fail;
 	}
 	r->totals.size = r->src.size;
-	r->use_hints = true;
-	r->hint_for = UINT64_MAX;
+	r->hints.use = true;
+	r->hints.for_at = UINT64_MAX;
 	r->dec = mt_frame_dec_new();
 	r->dctx = ZSTD_createDCtx();
 	if (!r->dec || !r->dctx ||
@@ -549,6 +602,7 @@ void mt_artifact_reader_close(struct mt_artifact_reader *r)
 {
 	if (!r)
 		return;
+	mt_frame_crew_free(r->crew);
 	mt_artifact_source_close(&r->src);
 	ZSTD_freeDCtx(r->dctx);
 	mt_frame_dec_free(r->dec);

@@ -17,6 +17,10 @@
  * filled), 16 MiB of content, a batch of events and what belongs to them
  * (below 32 MiB), and MT_META_TOTAL_MAX of metadata.
  *
+ * With use_threads() frames are read, decompressed and decoded ahead by as many
+ * threads (frame_crew.h, which says what memory they take); what next() gives is
+ * the same.
+ *
  * Thread rule: one owner. Several readers may read one file.
  */
 #ifndef MT_COMMON_ARTIFACT_READER_H
@@ -26,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/artifact_filter.h"
 #include "common/diag.h"
 #include "common/event.h"
 #include "common/meta_value.h"
@@ -55,6 +60,8 @@ struct mt_artifact_totals {
 	uint64_t hints;		   /* of them, hints met by next() */
 	uint64_t bad_hints;	   /* of them, hints whose checksum does not hold: not used */
 	uint64_t passed_frames;	   /* data frames that were not read, thanks to their hints */
+	uint64_t searched_frames;  /* data frames that were searched, their other events not counted
+				    */
 };
 
 /*
@@ -67,16 +74,10 @@ int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret, struct m
 void mt_artifact_reader_close(struct mt_artifact_reader *reader);
 
 /*
- * From now on next() gives only events of these types (bits 1 << enum
- * mt_event_type) with a time from from_ns to to_ns. Frames whose hint says that
- * they hold none are not read at all. A batch's in_frame is then the place of
- * the first event looked at.
+ * From now on next() gives only the events that the filter wants. Frames whose
+ * hint says that they hold none are not read at all. A batch's in_frame is then
+ * the place of the first event looked at.
  */
-struct mt_artifact_filter {
-	uint32_t types;
-	uint64_t from_ns;
-	uint64_t to_ns;
-};
 void mt_artifact_reader_filter(struct mt_artifact_reader *reader,
 			       const struct mt_artifact_filter *filter);
 /*
@@ -84,6 +85,13 @@ void mt_artifact_reader_filter(struct mt_artifact_reader *reader,
  * is read is damage of that frame; it shows when the frame has been given.
  */
 void mt_artifact_reader_use_hints(struct mt_artifact_reader *reader, bool use);
+/*
+ * Decodes with so many threads beside the caller's own; 0, as at first: with
+ * none. ALL_CORES: one for each processor that there is, or none where the file
+ * is too small to be worth it.
+ */
+void mt_artifact_reader_use_threads(struct mt_artifact_reader *reader, unsigned int n);
+#define MT_ARTIFACT_ALL_CORES (~0u)
 
 /* 1 with a batch of at least one event; 0 at the end; -EBADMSG or another negative errno. */
 int mt_artifact_reader_next(struct mt_artifact_reader *reader, struct mt_artifact_batch *ret);

@@ -14,6 +14,7 @@ void mt_diag_set(struct mt_diag *diag, enum mt_diag_kind kind, uint64_t frame, u
 	diag->kind = kind;
 	diag->frame = frame;
 	diag->offset = offset;
+	diag->missing = MT_DIAG_UNKNOWN;
 	va_start(args, format);
 	/* Cut to the array's size; a shorter message is still a message. */
 	(void)vsnprintf(diag->why, sizeof(diag->why), format, args);

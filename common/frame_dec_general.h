@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The decoder's inside: the general path, which takes whatever the format
- * allows, and the memory that a batch's events point to. For frame_dec.c alone.
+ * allows, and the memory that a batch's events point to. For frame_dec.c and
+ * event_search.c.
  *
  * Thread rule: as frame_dec.h says.
  */

@@ -6,6 +6,7 @@ libmtcommon_la_SOURCES = common/event.h
 EXTRA_DIST += docs/format.md
 # The artifact: its frames, and files of them.
 libmtcommon_la_SOURCES += \
+	common/artifact_filter.h \
 	common/artifact_meta.c common/artifact_meta.h \
 	common/artifact_reader.c common/artifact_reader.h \
 	common/artifact_source.c common/artifact_source.h \
@@ -14,11 +15,14 @@ libmtcommon_la_SOURCES += \
 	common/crc32.c common/crc32.h \
 	common/diag.c common/diag.h \
 	common/event_json.c common/event_json.h \
+	common/event_search.c common/event_search.h \
 	common/format.h \
+	common/frame_crew.c common/frame_crew.h \
 	common/frame_dec.c common/frame_dec.h \
 	common/frame_dec_general.c common/frame_dec_general.h \
 	common/frame_enc.c common/frame_enc.h \
 	common/frame_hint.c common/frame_hint.h \
+	common/hint_walk.c common/hint_walk.h \
 	common/meta_builder.c common/meta_builder.h \
 	common/meta_value.c common/meta_value.h \
 	common/msgpack_cursor.c common/msgpack_cursor.h \

@@ -9,3 +9,4 @@ include tests/shim.mk
 include tests/proc.mk
 include tests/fused.mk
 include tests/fuzz.mk
+include tests/reader.mk

@@ -23,6 +23,8 @@ static const char help[] =
 	"                Free, Fork, Exec, Exit, Mapping, Stack, Rss, Rmap, Mmap, Munmap, Brk\n"
 	"  --from TIME   only events at this time or later\n"
 	"  --to TIME     only events at this time or earlier\n"
+	"  --no-hints    do not use or check what hints say of frames\n"
+	"  --keep-going  skip damaged frames instead of ending at the first\n"
 	"  -h, --help    this text\n\n"
 	"Lists are separated by commas; an option may be given more than once. TIME is\n"
 	"nanoseconds of CLOCK_MONOTONIC as in the events, or, with one of the units s, ms,\n"
@@ -30,6 +32,7 @@ static const char help[] =
 
 struct dump {
 	struct mt_input input;
+	struct mt_input_options reading;
 	struct mt_dump_filter filter;
 	struct mt_buf out;
 	int output_error;
@@ -60,6 +63,23 @@ static int dump_batch(struct dump *dump, const struct mt_artifact_batch *batch, 
 	return 0;
 }
 
+/* Has the reader pass by what cannot match, as far as it can tell: tids it does not know. */
+static void filter_reader(struct dump *dump)
+{
+	const struct mt_dump_filter *filter = &dump->filter;
+	const struct mt_artifact_filter wanted = {
+		.types = filter->types ? filter->types : UINT32_MAX,
+		.from_ns = filter->from.given ? filter->from.ns : 0,
+		.to_ns = filter->to.given ? filter->to.ns : UINT64_MAX,
+		.pids = filter->pids.count ? filter->pids.numbers : NULL,
+		.pids_n = filter->pids.count,
+	};
+
+	/* Times after the first event: it has to be seen. */
+	if (!filter->from.relative && !filter->to.relative)
+		mt_artifact_reader_filter(dump->input.reader, &wanted);
+}
+
 static int dump_events(struct dump *dump)
 {
 	bool filtered = !mt_dump_filter_is_empty(&dump->filter);
@@ -67,6 +87,8 @@ static int dump_events(struct dump *dump)
 	bool first = true;
 	int ret;
 
+	if (filtered)
+		filter_reader(dump);
 	while (!dump->output_error && (ret = mt_input_next(&dump->input, &batch)) > 0) {
 		if (first)
 			mt_dump_filter_start(&dump->filter, batch.events[0].timestamp_ns);
@@ -130,6 +152,8 @@ static int run(int argc, char **argv)
 		{ "type", required_argument, NULL, MT_OPT_TYPE },
 		{ "from", required_argument, NULL, MT_OPT_FROM },
 		{ "to", required_argument, NULL, MT_OPT_TO },
+		MT_INPUT_NO_HINTS_OPTION,
+		MT_INPUT_KEEP_GOING_OPTION,
 		{ 0 },
 	};
 	struct dump dump = { 0 };
@@ -138,7 +162,8 @@ static int run(int argc, char **argv)
 	int ret = 0;
 
 	while (!ret && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		ret = take_option(&dump.filter, option, optarg, argv[0]);
+		if (!mt_input_take_option(&dump.reading, option))
+			ret = take_option(&dump.filter, option, optarg, argv[0]);
 	if (ret)
 		goto out;
 	ret = MT_EXIT_USAGE;
@@ -148,6 +173,8 @@ static int run(int argc, char **argv)
 	ret = MT_EXIT_FAILED;
 	if (mt_input_open(&dump.input, argv[0], path))
 		goto out;
+	dump.input.writes_as_it_reads = true;
+	mt_input_use(&dump.input, &dump.reading);
 	ret = dump_events(&dump);
 	mt_input_close(&dump.input);
 out:

@@ -18,11 +18,13 @@ static const char help[] =
 	"usage: memtrack stat [OPTION...] FILE\n"
 	"Sums up a recorded run: events, processes, live memory and its peaks, and what was\n"
 	"not recorded.\n\n"
-	"  --json       print one JSON object; the man page lists its keys\n"
-	"  --wait       first wait until the recording is finished\n"
-	"  --all        show every process, not only the 30 with the highest peaks\n"
-	"  --threads N  use so many threads (default: one for each core)\n"
-	"  -h, --help   this text\n";
+	"  --json        print one JSON object; the man page lists its keys\n"
+	"  --wait        first wait until the recording is finished\n"
+	"  --all         show every process, not only the 30 with the highest peaks\n"
+	"  --threads N   use so many threads (default: one for each core)\n"
+	"  --no-hints    do not use or check what hints say of frames\n"
+	"  --keep-going  skip damaged frames instead of ending at the first\n"
+	"  -h, --help    this text\n";
 
 struct mt_live_sums mt_stat_left(const struct mt_stat *stat)
 {
@@ -131,8 +133,11 @@ static int run(int argc, char **argv)
 		{ "wait", no_argument, NULL, MT_OPT_WAIT },
 		{ "all", no_argument, NULL, MT_OPT_ALL },
 		{ "threads", required_argument, NULL, MT_OPT_THREADS },
+		MT_INPUT_NO_HINTS_OPTION,
+		MT_INPUT_KEEP_GOING_OPTION,
 		{ 0 },
 	};
+	struct mt_input_options reading = { 0 };
 	struct mt_stat stat = { .threads = mt_command_cores() };
 	bool json = false, wait = false;
 	const char *path;
@@ -145,6 +150,8 @@ static int run(int argc, char **argv)
 			wait = true;
 		else if (option == MT_OPT_ALL)
 			stat.all = true;
+		else if (mt_input_take_option(&reading, option))
+			continue;
 		else if (option != MT_OPT_THREADS)
 			return mt_command_hint(argv[0]);
 		else if (mt_command_threads(argv[0], optarg, &stat.threads))
@@ -160,6 +167,8 @@ static int run(int argc, char **argv)
 		return ret;
 	if (mt_input_open(&stat.input, argv[0], path))
 		return MT_EXIT_FAILED;
+	reading.one_thread = stat.threads == 1;
+	mt_input_use(&stat.input, &reading);
 	ret = run_stat(&stat, json);
 	mt_run_info_fini(&stat.info);
 	mt_replay_free(stat.replay);

@@ -16,10 +16,11 @@ static const char help[] =
 	"Replays every process and says where the events contradict each other: blocks\n"
 	"allocated while live or freed while dead, timestamps going back, Fork, Exec and Exit\n"
 	"out of place, stacks without a definition; and what was lost.\n\n"
-	"  --json       print one JSON object; the man page lists its keys\n"
-	"  --limit N    show the first N places (default 20); all are counted\n"
-	"  --threads N  use so many threads (default: one for each core)\n"
-	"  -h, --help   this text\n\n"
+	"  --json        print one JSON object; the man page lists its keys\n"
+	"  --limit N     show the first N places (default 20); all are counted\n"
+	"  --threads N   use so many threads (default: one for each core)\n"
+	"  --no-hints    do not use or check what hints say of frames\n"
+	"  -h, --help    this text\n\n"
 	"Exit status: 0 clean, 1 contradictions or losses, 2 wrong usage, 3 the file is cut or\n"
 	"damaged: what is whole before the first damage was verified.\n";
 
@@ -116,8 +117,11 @@ static int run(int argc, char **argv)
 		{ "json", no_argument, NULL, MT_OPT_JSON },
 		{ "limit", required_argument, NULL, MT_OPT_LIMIT },
 		{ "threads", required_argument, NULL, MT_OPT_THREADS },
+		MT_INPUT_NO_HINTS_OPTION,
 		{ 0 },
 	};
+	/* What stands behind damage is not judged, but it is counted, and searched for more. */
+	struct mt_input_options reading = { .keep_going = true };
 	struct mt_verify verify = { .limit = LIMIT_DEFAULT, .threads = mt_command_cores() };
 	bool json = false;
 	const char *path;
@@ -128,6 +132,8 @@ static int run(int argc, char **argv)
 			json = true;
 		else if (option == MT_OPT_THREADS)
 			status = mt_command_threads(argv[0], optarg, &verify.threads);
+		else if (mt_input_take_option(&reading, option))
+			continue;
 		else if (option != MT_OPT_LIMIT)
 			return mt_command_hint(argv[0]);
 		else if (parse_limit(optarg, &verify.limit))
@@ -141,6 +147,8 @@ static int run(int argc, char **argv)
 		return MT_EXIT_USAGE;
 	if (mt_input_open(&verify.input, argv[0], path))
 		return MT_EXIT_FAILED;
+	reading.one_thread = verify.threads == 1;
+	mt_input_use(&verify.input, &reading);
 	ret = run_verify(&verify, json);
 	mt_run_info_fini(&verify.info);
 	mt_replay_free(verify.replay);

@@ -23,6 +23,7 @@ struct mt_command {
 extern const struct mt_command mt_cmd_stat;
 extern const struct mt_command mt_cmd_dump;
 extern const struct mt_command mt_cmd_verify;
+extern const struct mt_command mt_cmd_modules;
 
 /* Values that getopt_long() gives for options without a short form. */
 enum mt_long_option {
@@ -36,6 +37,9 @@ enum mt_long_option {
 	MT_OPT_TO,
 	MT_OPT_LIMIT,
 	MT_OPT_THREADS,
+	MT_OPT_NO_HINTS,
+	MT_OPT_KEEP_GOING,
+	MT_OPT_TABLE,
 };
 
 /*

@@ -5,13 +5,49 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/format.h"
 #include "tools/command.h"
 
-static void say_diag(const struct mt_input *input, const struct mt_diag *diag)
+/* Progress is for long work: first after the one, then every so often. */
+#define PROGRESS_FIRST_NS 1000000000u
+#define PROGRESS_EVERY_NS 200000000u
+
+static uint64_t now_ns(void)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void wipe_progress(struct mt_input *input)
+{
+	if (input->progress_shown)
+		fputs("\r\033[K", stderr);
+	input->progress_shown = false;
+}
+
+static void show_progress(struct mt_input *input, uint64_t offset)
+{
+	uint64_t size = mt_artifact_reader_totals(input->reader)->size, now;
+
+	if (!input->progress || !size)
+		return;
+	now = now_ns();
+	if (now < input->progress_ns)
+		return;
+	input->progress_ns = now + PROGRESS_EVERY_NS;
+	input->progress_shown = true;
+	fprintf(stderr, "\r%s: %3.0f %%", input->command, 100.0 * (double)offset / (double)size);
+	fflush(stderr);
+}
+
+static void say_diag(struct mt_input *input, const struct mt_diag *diag)
+{
+	wipe_progress(input);
 	switch (diag->kind) {
 	case MT_DIAG_CUT:
 		fprintf(stderr, "%s: %s: cut in frame %" PRIu64 " at offset %" PRIu64 ": %s\n",
@@ -50,12 +86,35 @@ int mt_input_open(struct mt_input *input, const char *command, const char *path)
 		if (!diag.why[0])
 			snprintf(diag.why, sizeof(diag.why), "%s", strerror(-ret));
 		say_diag(input, &diag);
+		return ret;
 	}
-	return ret;
+	mt_artifact_reader_use_threads(input->reader, MT_ARTIFACT_ALL_CORES);
+	input->progress = isatty(STDERR_FILENO);
+	input->progress_ns = now_ns() + PROGRESS_FIRST_NS;
+	return 0;
+}
+
+void mt_input_use(struct mt_input *input, const struct mt_input_options *options)
+{
+	input->options = *options;
+	if (options->one_thread)
+		mt_artifact_reader_use_threads(input->reader, 0);
+	if (options->no_hints)
+		mt_artifact_reader_use_hints(input->reader, false);
+	if (input->writes_as_it_reads && isatty(STDOUT_FILENO))
+		input->progress = false;
+}
+
+bool mt_input_take_option(struct mt_input_options *options, int option)
+{
+	options->no_hints |= option == MT_OPT_NO_HINTS;
+	options->keep_going |= option == MT_OPT_KEEP_GOING;
+	return option == MT_OPT_NO_HINTS || option == MT_OPT_KEEP_GOING;
 }
 
 void mt_input_close(struct mt_input *input)
 {
+	wipe_progress(input);
 	mt_artifact_reader_close(input->reader);
 	input->reader = NULL;
 }
@@ -68,6 +127,10 @@ static void note_damage(struct mt_input *input, const struct mt_diag *diag)
 		say_diag(input, diag);
 	}
 	input->damaged++;
+	if (diag->missing == MT_DIAG_UNKNOWN)
+		input->missing_unknown++;
+	else
+		input->missing += diag->missing;
 	input->gap = true;
 }
 
@@ -76,12 +139,21 @@ int mt_input_next(struct mt_input *input, struct mt_artifact_batch *ret_batch)
 	const struct mt_diag *diag;
 	int ret;
 
+	if (input->stopped)
+		return 0;
 	for (;;) {
 		ret = mt_artifact_reader_next(input->reader, ret_batch);
 		diag = mt_artifact_reader_diag(input->reader);
 		if (ret != -EBADMSG)
 			break;
 		note_damage(input, diag);
+		if (!input->options.keep_going) {
+			input->stopped = true;
+			/* How the run ended is said behind the damage; without it that is not
+			 * known. */
+			(void)mt_artifact_reader_load_meta(input->reader);
+			return 0;
+		}
 		if (!mt_artifact_reader_skip_damaged(input->reader))
 			return 0;
 	}
@@ -91,6 +163,10 @@ int mt_input_next(struct mt_input *input, struct mt_artifact_batch *ret_batch)
 	} else if (!ret && diag->kind == MT_DIAG_CUT) {
 		input->cut = *diag;
 	}
+	if (ret > 0)
+		show_progress(input, ret_batch->offset);
+	else
+		wipe_progress(input);
 	return ret;
 }
 
@@ -105,16 +181,36 @@ enum mt_input_state mt_input_state(const struct mt_input *input)
 	return MT_INPUT_UNKNOWN;
 }
 
-int mt_input_verdict(const struct mt_input *input)
+/* What damage took away. */
+static void say_missing(const struct mt_input *input)
+{
+	if (input->damaged > MT_INPUT_DAMAGES)
+		fprintf(stderr, "%s: %s: %" PRIu64 " more damaged frames\n", input->command,
+			input->name, input->damaged - MT_INPUT_DAMAGES);
+	if (input->stopped)
+		fprintf(stderr,
+			"%s: %s: ended there; with --keep-going, what is whole behind the damage "
+			"is "
+			"used too\n",
+			input->command, input->name);
+	else if (input->missing_unknown && !input->missing)
+		fprintf(stderr, "%s: %s: an unknown number of events is missing\n", input->command,
+			input->name);
+	else
+		fprintf(stderr, "%s: %s: %" PRIu64 " events are missing%s\n", input->command,
+			input->name, input->missing,
+			input->missing_unknown ? ", and an unknown number" : "");
+}
+
+int mt_input_verdict(struct mt_input *input)
 {
 	const struct mt_artifact_totals *totals = mt_artifact_reader_totals(input->reader);
 	int verdict = MT_EXIT_DONE;
 
-	if (input->damaged > MT_INPUT_DAMAGES)
-		fprintf(stderr, "%s: %s: %" PRIu64 " more damaged frames\n", input->command,
-			input->name, input->damaged - MT_INPUT_DAMAGES);
-	if (input->damaged)
+	if (input->damaged) {
+		say_missing(input);
 		verdict = MT_EXIT_DAMAGED;
+	}
 	if (input->cut.kind == MT_DIAG_CUT) {
 		say_diag(input, &input->cut);
 		verdict = MT_EXIT_DAMAGED;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The artifact that a command reads: says on stderr, with the file's name, what is wrong with it,
- * and goes on behind damage as far as it can.
+ * and, where that is wanted, goes on behind damage as far as it can. Reads with all processors, and
+ * shows on a terminal how far it is.
  *
  * Threads: one.
  */
@@ -22,22 +23,51 @@ enum mt_input_state {
 	MT_INPUT_OPEN,	  /* still being written, or its recorder was killed */
 };
 
+/* What the user may choose about the reading. */
+struct mt_input_options {
+	bool no_hints;
+	bool one_thread;
+	bool keep_going; /* skip damaged frames instead of ending at the first */
+};
+
+/* For the getopt_long() table of a command that reads an artifact, and its help. */
+#define MT_INPUT_NO_HINTS_OPTION                               \
+	{                                                      \
+		"no-hints", no_argument, NULL, MT_OPT_NO_HINTS \
+	}
+#define MT_INPUT_KEEP_GOING_OPTION                                 \
+	{                                                          \
+		"keep-going", no_argument, NULL, MT_OPT_KEEP_GOING \
+	}
+
 struct mt_input {
 	const char *command; /* "memtrack stat" */
 	const char *name;    /* of the file, for messages */
 	struct mt_artifact_reader *reader;
 	struct mt_diag damages[MT_INPUT_DAMAGES];
-	uint64_t damaged;   /* frames */
-	struct mt_diag cut; /* kind MT_DIAG_NONE: the file ends behind a whole frame */
-	bool gap;	    /* set when events are missing before the batch that was given */
-	int error;	    /* what made the reading fail for good, or 0 */
+	uint64_t damaged; /* frames */
+	uint64_t missing; /* events of damaged frames that were not given, as far as known */
+	uint64_t missing_unknown; /* damaged frames of which it is not known */
+	struct mt_input_options options;
+	bool stopped;		 /* at damage, by the options */
+	struct mt_diag cut;	 /* kind MT_DIAG_NONE: the file ends behind a whole frame */
+	bool gap;		 /* set when events are missing before the batch that was given */
+	int error;		 /* what made the reading fail for good, or 0 */
+	bool writes_as_it_reads; /* the command's: no progress on a terminal that has its output */
+	bool progress;		 /* stderr is a terminal */
+	bool progress_shown;	 /* there is a line to be wiped */
+	uint64_t progress_ns;	 /* when it is shown next */
 };
 
 /* Path "-" is standard input. Returns 0, or a negative errno having said why. */
 int mt_input_open(struct mt_input *input, const char *command, const char *path);
+/* Before the first next(). */
+void mt_input_use(struct mt_input *input, const struct mt_input_options *options);
+/* Takes an option of getopt_long() if it is one of these; returns whether it was. */
+bool mt_input_take_option(struct mt_input_options *options, int option);
 void mt_input_close(struct mt_input *input);
 
-/* 1 with a batch, 0 at the end, or a negative errno, said. */
+/* 1 with a batch, 0 at the end or where damage stopped it, or a negative errno, said. */
 int mt_input_next(struct mt_input *input, struct mt_artifact_batch *ret_batch);
 
 enum mt_input_state mt_input_state(const struct mt_input *input);
@@ -46,6 +76,6 @@ enum mt_input_state mt_input_state(const struct mt_input *input);
  * After the end: says what is to be said of the file as a whole (cut, events of unknown types, not
  * closed). Returns MT_EXIT_DONE, MT_EXIT_DAMAGED or MT_EXIT_FAILED.
  */
-int mt_input_verdict(const struct mt_input *input);
+int mt_input_verdict(struct mt_input *input);
 
 #endif

@@ -5,7 +5,8 @@
 #include "tools/command.h"
 #include "tools/output.h"
 
-static const struct mt_command *const commands[] = { &mt_cmd_stat, &mt_cmd_dump, &mt_cmd_verify };
+static const struct mt_command *const commands[] = { &mt_cmd_stat, &mt_cmd_dump, &mt_cmd_verify,
+						     &mt_cmd_modules };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,8 +25,8 @@ static void print_usage(FILE *out)
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("  help     the same as --help; 'help COMMAND' is 'COMMAND --help'\n\n"
+		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("  help       the same as --help; 'help COMMAND' is 'COMMAND --help'\n\n"
 	      "Options:\n"
 	      "  -h, --help     this text, or that of a command\n"
 	      "  -V, --version  the version\n\n"

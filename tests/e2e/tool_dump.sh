@@ -12,8 +12,14 @@ tap_check "cut: what is whole is printed" cmp out "$GOLDEN/truncated_tail.ndjson
 tap_check "cut: frame and offset are said" grep -q 'cut in frame 5 at offset 141497' err
 gives "damaged: ends with 3" 3 "$MEMTRACK" dump "$GOLDEN/corrupt_middle.msgpack"
 tap_check "damaged: frame and offset are said" grep -q 'damaged in frame 1 at offset 27924' err
+head -n 1000 "$GOLDEN/frames.ndjson" >wanted
+tap_check "damaged: what stands before is printed" cmp out wanted
+tap_check "damaged: --keep-going is named" grep -q -- --keep-going err
+gives "--keep-going: ends with 3" 3 "$MEMTRACK" dump --keep-going "$GOLDEN/corrupt_middle.msgpack"
+tap_check "--keep-going: frame and offset are said" grep -q 'damaged in frame 1 at offset 27924' err
+tap_check "--keep-going: what is missing is said" grep -q 'an unknown number of events is missing' err
 sed 1001,2000d "$GOLDEN/frames.ndjson" >wanted
-tap_check "damaged: all other frames are printed" cmp out wanted
+tap_check "--keep-going: all other frames are printed" cmp out wanted
 "$MEMTRACK" dump - <"$GOLDEN/frames.msgpack" >out
 tap_check "standard input" cmp out "$GOLDEN/frames.ndjson"
 cat "$GOLDEN/frames.msgpack" | "$MEMTRACK" dump - >out

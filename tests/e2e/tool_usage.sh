@@ -13,7 +13,7 @@ cp out help
 sed 's/\\-/-/g' "$PAGE" | options >page
 {
 	cat help
-	for command in stat dump verify; do
+	for command in stat dump verify modules; do
 		tap_check "--help names $command" grep -q "^  $command " help >&3
 		gives "$command --help: ends with 0" 0 "$MEMTRACK" "$command" --help >&3
 		cat out
@@ -43,7 +43,7 @@ gives "unknown command: ends with 2" 2 "$MEMTRACK" frobnicate
 tap_check "unknown command: is said" grep -q "frobnicate.*memtrack --help" err
 gives "unknown option: ends with 2" 2 "$MEMTRACK" --frobnicate
 gives "help of an unknown command: ends with 2" 2 "$MEMTRACK" help frobnicate
-for command in stat dump verify; do
+for command in stat dump verify modules; do
 	gives "$command without a file: ends with 2" 2 "$MEMTRACK" "$command"
 	gives "$command with two files: ends with 2" 2 "$MEMTRACK" "$command" a b
 	gives "$command with an unknown option: ends with 2" 2 "$MEMTRACK" "$command" --frobnicate a

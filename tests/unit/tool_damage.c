@@ -15,7 +15,8 @@
 
 #include "tools/command.h"
 
-static const struct mt_command *const commands[] = { &mt_cmd_stat, &mt_cmd_dump, &mt_cmd_verify };
+static const struct mt_command *const commands[] = { &mt_cmd_stat, &mt_cmd_dump, &mt_cmd_verify,
+						     &mt_cmd_modules };
 static FILE *tap;
 static unsigned cases;
 static int failed;
@@ -76,7 +77,7 @@ out:
 static int run_all(const uint8_t *bytes, size_t len)
 {
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		int json = commands[i] != &mt_cmd_dump;
+		int json = commands[i] == &mt_cmd_stat || commands[i] == &mt_cmd_verify;
 		int status = run_command(commands[i], json, bytes, len);
 
 		if (status != MT_EXIT_DONE && status != MT_EXIT_FAILED && status != MT_EXIT_DAMAGED)

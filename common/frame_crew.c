@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "common/frame_crew.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "common/buf.h"
+#include "common/event_search.h"
+
+enum {
+	SCOUT_READ = 4096, /* the scout looks at headers only */
+	SLOTS_MAX = MT_CREW_THREADS_MAX + 2,
+};
+
+enum slot_state {
+	FREE,	 /* the owner's */
+	QUEUED,	 /* found by the scout */
+	WORKING, /* a worker's */
+	DONE,	 /* the owner's again */
+};
+
+/*
+ * A frame under way, with the memory for it. Everything but `state` belongs to
+ * the owner, or, while it is WORKING, to one worker; `state` is under the lock.
+ */
+struct slot {
+	enum slot_state state;
+	bool plain; /* DONE: the frame is as writers make them, and decoded */
+	bool hinted;
+	bool search;
+	struct mt_crew_frame frame;
+	struct mt_buf input;
+	struct mt_buf content;
+	struct mt_frame_dec *dec;
+};
+
+struct mt_frame_crew {
+	struct mt_artifact_source src; /* the scout's */
+	struct mt_hint_walk walk;      /* the scout's */
+	uint64_t scout_at;
+	bool scout_done;
+	bool taken; /* slot `first` has been given to the caller */
+
+	/* A ring: slots first .. first + n - 1 are under way, in the file's order. */
+	struct slot slots[SLOTS_MAX];
+	unsigned int slots_n, first, n;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;	 /* for workers: something is QUEUED, or stop */
+	pthread_cond_t progress; /* for the owner: something is DONE */
+	bool stop;
+	pthread_t threads[MT_CREW_THREADS_MAX];
+	unsigned int threads_n;
+};
+
+static struct slot *slot_of(struct mt_frame_crew *crew, unsigned int nth)
+{
+	return &crew->slots[(crew->first + nth) % crew->slots_n];
+}
+
+/* All of the frame's bytes, or false: then its reading is not for here. */
+static bool read_input(int fd, struct slot *s)
+{
+	size_t len = (size_t)(s->frame.extent.end - s->frame.extent.start);
+
+	s->input.len = 0;
+	if (mt_buf_reserve(&s->input, len))
+		return false;
+	while (s->input.len < len) {
+		ssize_t n = pread(fd, s->input.data + s->input.len, len - s->input.len,
+				  (off_t)(s->frame.extent.start + s->input.len));
+
+		if (n > 0)
+			s->input.len += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The content's room. The size in the frame's header is a claim: it says how
+ * much to provide, up to the limit, and zstd holds the content to it.
+ */
+static size_t content_room(const struct slot *s)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(s->input.data, s->input.len);
+	/* Behind the descriptor, 5 bits of the window's logarithm above 10. */
+	unsigned int window_log = s->input.len > 5 ? 10u + (s->input.data[5] >> 3) : 0;
+
+	if (size == ZSTD_CONTENTSIZE_ERROR)
+		return 0;
+	if (size != ZSTD_CONTENTSIZE_UNKNOWN)
+		return size <= MT_CREW_CONTENT ? (size_t)size + 1 : 0;
+	/* Whether a window is too large, the caller decides. */
+	return window_log < MT_FRAME_WINDOW_LOG ? MT_CREW_CONTENT : 0;
+}
+
+static bool decompress(ZSTD_DCtx *dctx, struct slot *s)
+{
+	size_t room, got;
+
+	if (ZSTD_findFrameCompressedSize(s->input.data, s->input.len) != s->input.len)
+		return false;
+	room = content_room(s);
+	s->content.len = 0;
+	if (!room || mt_buf_reserve(&s->content, room))
+		return false;
+	got = ZSTD_decompressDCtx(dctx, s->content.data, room, s->input.data, s->input.len);
+	if (ZSTD_isError(got))
+		return false;
+	s->content.len = got;
+	return true;
+}
+
+/* Whether the frame is as writers make them; then it is decoded. */
+static bool work_on(int fd, ZSTD_DCtx *dctx, struct slot *s)
+{
+	struct mt_decoded *decoded = &s->frame.decoded;
+	bool walked = true;
+	int ret;
+
+	*decoded = (struct mt_decoded){ 0 };
+	s->frame.searched = false;
+	if (!s->dec)
+		s->dec = mt_frame_dec_new();
+	if (!s->dec || !read_input(fd, s) || !decompress(dctx, s))
+		return false;
+	if (s->search)
+		ret = mt_event_search(s->dec, s->content.data, s->content.len, decoded, &walked);
+	else
+		ret = mt_frame_dec_run(s->dec, s->content.data, s->content.len, decoded);
+	if (ret || decoded->consumed != s->content.len)
+		return false;
+	s->frame.searched = !walked;
+	if (s->hinted) {
+		s->frame.seen = (struct mt_frame_hint){ .frame_len = s->frame.extent.end -
+								     s->frame.extent.start };
+		mt_frame_hint_add(&s->frame.seen, decoded->events, decoded->n);
+	}
+	return true;
+}
+
+/* Under the lock: the first frame that nobody has begun. */
+static struct slot *next_queued(struct mt_frame_crew *crew)
+{
+	for (unsigned int i = 0; i < crew->n; i++)
+		if (slot_of(crew, i)->state == QUEUED)
+			return slot_of(crew, i);
+	return NULL;
+}
+
+static void *work(void *data)
+{
+	struct mt_frame_crew *crew = data;
+	ZSTD_DCtx *dctx = ZSTD_createDCtx();
+
+	pthread_mutex_lock(&crew->lock);
+	for (;;) {
+		struct slot *s = next_queued(crew);
+		bool plain;
+
+		if (crew->stop)
+			break;
+		if (!s) {
+			pthread_cond_wait(&crew->work, &crew->lock);
+			continue;
+		}
+		s->state = WORKING;
+		pthread_mutex_unlock(&crew->lock);
+		plain = dctx && work_on(crew->src.fd, dctx, s);
+		pthread_mutex_lock(&crew->lock);
+		s->plain = plain;
+		s->state = DONE;
+		pthread_cond_signal(&crew->progress);
+	}
+	pthread_mutex_unlock(&crew->lock);
+	ZSTD_freeDCtx(dctx);
+	return NULL;
+}
+
+/*
+ * One step of the scout from frame to frame. 1 when a data frame that is to be
+ * decoded was found; 0 when it stepped over something; -1 at the end, and
+ * wherever else the caller has to look for himself.
+ */
+static int scout_step(struct mt_frame_crew *crew, struct mt_frame_extent *ret_extent)
+{
+	struct mt_artifact_source *src = &crew->src;
+	uint64_t at = crew->scout_at;
+	const char *why;
+	int ret = mt_hint_walk_passes(&crew->walk, src, at);
+
+	if (ret == 1)
+		crew->scout_at += crew->walk.hint.frame_len;
+	if (ret)
+		return ret < 0 ? -1 : 0;
+	ret = mt_hint_walk_lands(&crew->walk, src, at);
+	if (ret < 0)
+		return -1;
+	if (ret) {
+		*ret_extent = (struct mt_frame_extent){
+			.magic = MT_ZSTD_MAGIC,
+			.start = at,
+			.end = at + crew->walk.hint.frame_len,
+			.content_size = UINT64_MAX,
+		};
+	} else if (mt_artifact_source_frame(src, at, ret_extent, &why) != 1 || ret_extent->cut) {
+		return -1;
+	}
+	crew->scout_at = ret_extent->end;
+	if (!mt_frame_is_skippable(ret_extent))
+		return 1;
+	ret = mt_hint_walk_meet(&crew->walk, src, ret_extent);
+	return ret < 0 && ret != -EBADMSG ? -1 : 0;
+}
+
+/* Finds frames for all slots that are free. */
+static void scout(struct mt_frame_crew *crew)
+{
+	while (!crew->scout_done && crew->n < crew->slots_n) {
+		struct slot *s = slot_of(crew, crew->n);
+		int ret = scout_step(crew, &s->frame.extent);
+
+		crew->scout_done = ret < 0;
+		if (ret != 1)
+			continue;
+		s->hinted = mt_hint_walk_has(&crew->walk, s->frame.extent.start);
+		s->search = crew->walk.filtered && crew->walk.filter.search && !s->hinted &&
+			    !(crew->walk.filter.types & ~MT_EVENT_SEARCHED);
+		s->plain = false;
+		pthread_mutex_lock(&crew->lock);
+		/* A frame that is too large is not worth a worker's time. */
+		s->state = s->frame.extent.end - s->frame.extent.start <= MT_CREW_INPUT ? QUEUED
+											: DONE;
+		crew->n++;
+		pthread_cond_signal(&crew->work);
+		pthread_mutex_unlock(&crew->lock);
+	}
+}
+
+static void drop_first(struct mt_frame_crew *crew)
+{
+	pthread_mutex_lock(&crew->lock);
+	slot_of(crew, 0)->state = FREE;
+	crew->first = (crew->first + 1) % crew->slots_n;
+	crew->n--;
+	pthread_mutex_unlock(&crew->lock);
+}
+
+/* The caller is somewhere else: throws away what was read ahead and begins there. */
+static void restart(struct mt_frame_crew *crew, uint64_t at, const struct mt_hint_walk *hints)
+{
+	pthread_mutex_lock(&crew->lock);
+	for (unsigned int i = 0; i < crew->n; i++)
+		if (slot_of(crew, i)->state != WORKING)
+			slot_of(crew, i)->state = FREE;
+	for (unsigned int i = 0; i < crew->n; i++) {
+		while (slot_of(crew, i)->state == WORKING)
+			pthread_cond_wait(&crew->progress, &crew->lock);
+		slot_of(crew, i)->state = FREE;
+	}
+	crew->n = 0;
+	pthread_mutex_unlock(&crew->lock);
+	crew->scout_at = at;
+	crew->scout_done = false;
+	crew->walk = *hints;
+}
+
+const struct mt_crew_frame *mt_frame_crew_take(struct mt_frame_crew *crew, uint64_t at,
+					       const struct mt_hint_walk *hints)
+{
+	struct slot *s;
+
+	if (crew->taken)
+		drop_first(crew);
+	crew->taken = false;
+	if (!crew->n || slot_of(crew, 0)->frame.extent.start != at)
+		restart(crew, at, hints);
+	scout(crew);
+	if (!crew->n || slot_of(crew, 0)->frame.extent.start != at)
+		return NULL;
+	s = slot_of(crew, 0);
+	pthread_mutex_lock(&crew->lock);
+	while (s->state != DONE)
+		pthread_cond_wait(&crew->progress, &crew->lock);
+	pthread_mutex_unlock(&crew->lock);
+	crew->taken = true;
+	return s->plain ? &s->frame : NULL;
+}
+
+/* Signals are for the threads that the program knows of. */
+static int start_thread(struct mt_frame_crew *crew)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&crew->threads[crew->threads_n], NULL, work, crew);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	crew->threads_n += !ret;
+	return ret;
+}
+
+int mt_frame_crew_new(int fd, uint64_t size, unsigned int threads, const struct mt_hint_walk *walk,
+		      struct mt_frame_crew **ret_crew)
+{
+	struct mt_frame_crew *crew = calloc(1, sizeof(*crew));
+	int ret;
+
+	if (!crew)
+		return -ENOMEM;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0) {
+		ret = -errno;
+		free(crew);
+		return ret;
+	}
+	crew->src = (struct mt_artifact_source){ .fd = fd, .size = size, .read_ahead = SCOUT_READ };
+	crew->walk = *walk;
+	crew->scout_done = true;
+	if (threads > MT_CREW_THREADS_MAX)
+		threads = MT_CREW_THREADS_MAX;
+	crew->slots_n = threads + 2;
+	pthread_mutex_init(&crew->lock, NULL);
+	pthread_cond_init(&crew->work, NULL);
+	pthread_cond_init(&crew->progress, NULL);
+	/* Fewer than wanted are enough; without any, nothing would ever be done. */
+	while (crew->threads_n < threads && !start_thread(crew))
+		;
+	if (!crew->threads_n) {
+		mt_frame_crew_free(crew);
+		return -EAGAIN;
+	}
+	*ret_crew = crew;
+	return 0;
+}
+
+void mt_frame_crew_free(struct mt_frame_crew *crew)
+{
+	if (!crew)
+		return;
+	pthread_mutex_lock(&crew->lock);
+	crew->stop = true;
+	pthread_cond_broadcast(&crew->work);
+	pthread_mutex_unlock(&crew->lock);
+	for (unsigned int i = 0; i < crew->threads_n; i++)
+		pthread_join(crew->threads[i], NULL);
+	for (unsigned int i = 0; i < crew->slots_n; i++) {
+		mt_buf_fini(&crew->slots[i].input);
+		mt_buf_fini(&crew->slots[i].content);
+		mt_frame_dec_free(crew->slots[i].dec);
+	}
+	pthread_cond_destroy(&crew->progress);
+	pthread_cond_destroy(&crew->work);
+	pthread_mutex_destroy(&crew->lock);
+	mt_artifact_source_close(&crew->src);
+	free(crew);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/artifact_filter.h"
+#include "common/event_json.h"
+#include "common/event_search.h"
+#include "common/frame_dec.h"
+#include "tests/unit/codec_support.h"
+
+static void lines(const struct mt_decoded *d, struct mt_buf *out)
+{
+	out->len = 0;
+	for (size_t i = 0; i < d->n; i++)
+		if (1u << d->events[i].type & MT_EVENT_SEARCHED)
+			cr_assert(!mt_event_json(&d->events[i], out));
+}
+
+/* Searched and walked, the same events are found. Returns whether the search walked. */
+static bool expect_same(const struct mt_buf *content)
+{
+	struct mt_frame_dec *dec = mt_frame_dec_new();
+	struct mt_buf searched = { 0 }, walked = { 0 };
+	struct mt_decoded d;
+	bool did_walk;
+
+	cr_assert(dec);
+	cr_assert_eq(mt_event_search(dec, content->data, content->len, &d, &did_walk), 0);
+	cr_assert_eq(d.consumed, content->len);
+	lines(&d, &searched);
+	if (!did_walk)
+		for (size_t i = 0; i < d.n; i++)
+			cr_assert(1u << d.events[i].type & MT_EVENT_SEARCHED);
+	cr_assert_eq(mt_frame_dec_run(dec, content->data, content->len, &d), 0);
+	lines(&d, &walked);
+	cr_assert(searched.len == walked.len &&
+		  (!walked.len || !memcmp(searched.data, walked.data, walked.len)));
+	mt_buf_fini(&searched);
+	mt_buf_fini(&walked);
+	mt_frame_dec_free(dec);
+	return did_walk;
+}
+
+static struct mt_event plain(uint64_t *state, uint8_t type)
+{
+	struct mt_event e = {
+		.type = type,
+		.pid = (int32_t)rnd_wide(state),
+		.tid = (int32_t)rnd_wide(state),
+		.timestamp_ns = rnd_wide(state),
+		.addr = rnd_wide(state),
+		.size = rnd_wide(state),
+	};
+
+	if (type == MT_EVENT_FORK)
+		e.aux = (uint64_t)(int64_t)(int32_t)rnd(state);
+	if (type == MT_EVENT_MALLOC)
+		e.stack_hash = rnd(state) & 1 ? rnd_wide(state) : 0;
+	if (type == MT_EVENT_EXEC || type == MT_EVENT_FORK || type == MT_EVENT_FREE)
+		e.size = 0;
+	return e;
+}
+
+static void pack_mapping(uint64_t *state, const void *path, size_t len, struct mt_buf *out)
+{
+	struct mt_event e = plain(state, MT_EVENT_MAPPING);
+	struct mt_mapping m = { .dev = rnd_wide(state),
+				.ino = rnd_wide(state),
+				.len = rnd_wide(state),
+				.path = path,
+				.path_len = (uint32_t)len };
+
+	e.size = 0;
+	e.mapping = &m;
+	reference_pack(&e, out);
+}
+
+static void pack_stack(uint64_t *state, const void *bytes, size_t len, struct mt_buf *out)
+{
+	struct mt_event e = plain(state, MT_EVENT_STACK);
+	struct mt_stack s = { .hash = rnd(state), .bytes = bytes, .bytes_len = (uint32_t)len };
+
+	e.size = 0;
+	e.stack = &s;
+	reference_pack(&e, out);
+}
+
+/* Every place of every needle is found, wherever it stands among the vectors. */
+Test(event_search, each_name_is_found_at_every_place)
+{
+	static const char *const names[] = { "Fork", "Exec", "Stac", "ppin" };
+	static uint8_t bytes[200];
+
+	for (size_t n = 0; n < 4; n++)
+		for (size_t len = 4; len <= sizeof(bytes); len += 7)
+			for (size_t at = 0; at + 4 <= len; at++) {
+				memset(bytes, 'F', sizeof(bytes));
+				memcpy(bytes + at, names[n], 4);
+				cr_assert_eq(mt_event_search_place(bytes, len, 0), at);
+				cr_assert_eq(mt_event_search_place(bytes, at + 3, 0), at + 3);
+				cr_assert_eq(mt_event_search_place(bytes, len, at + 1), len);
+			}
+}
+
+Test(event_search, random_bytes_hold_what_a_plain_search_finds)
+{
+	static uint8_t bytes[4096];
+	uint64_t state = 5;
+
+	for (size_t round = 0; round < 300; round++) {
+		size_t at = 0, want = 0;
+
+		/* Few letters, so that names come about by chance. */
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			bytes[i] = (uint8_t) "ForkExecStackMappin\xa4\x80"[rnd(&state) % 21];
+		for (size_t k = 0; k < 10; k++)
+			memcpy(bytes + rnd(&state) % 4090,
+			       (const char *[]){ "Fork", "Exec", "Stac", "ppin" }[k % 4], 4);
+		do {
+			for (; want + 4 <= sizeof(bytes); want++)
+				if (!memcmp(bytes + want, "Fork", 4) ||
+				    !memcmp(bytes + want, "Exec", 4) ||
+				    !memcmp(bytes + want, "Stac", 4) ||
+				    !memcmp(bytes + want, "ppin", 4))
+					break;
+			if (want + 4 > sizeof(bytes))
+				want = sizeof(bytes);
+			at = mt_event_search_place(bytes, sizeof(bytes), at);
+			cr_assert_eq(at, want);
+			at++;
+			want++;
+		} while (want < sizeof(bytes));
+	}
+}
+
+/* Of all widths, without stacks: found without a walk. */
+Test(event_search, writers_events_are_found_without_a_walk)
+{
+	static const uint8_t types[] = { MT_EVENT_MALLOC, MT_EVENT_FREE, MT_EVENT_FORK,
+					 MT_EVENT_EXEC, MT_EVENT_MALLOC };
+	uint64_t state = 3;
+	size_t walks = 0;
+
+	for (size_t round = 0; round < 400; round++) {
+		struct mt_buf content = { 0 };
+
+		for (size_t i = 0; i < 200; i++) {
+			struct mt_event e = plain(&state, types[rnd(&state) % 5]);
+
+			if (rnd(&state) % 16 == 0)
+				pack_mapping(&state, "/lib/libc.so.6", 14, &content);
+			else
+				reference_pack(&e, &content);
+		}
+		walks += expect_same(&content);
+		mt_buf_fini(&content);
+	}
+	/* Only where four random bytes are a name. */
+	cr_expect_leq(walks, 1);
+}
+
+Test(event_search, random_events_of_all_types_are_as_walked)
+{
+	uint64_t state = 11;
+
+	for (size_t round = 0; round < 300; round++) {
+		static struct event_store store;
+		struct mt_buf content = { 0 };
+
+		for (size_t i = 0; i < 50; i++) {
+			struct mt_event e;
+
+			rnd_event(&state, &store, &e);
+			if (e.type != MT_EVENT_STACK || round % 2)
+				reference_pack(&e, &content);
+		}
+		expect_same(&content);
+		mt_buf_fini(&content);
+	}
+}
+
+/* Paths and stacks that hold encoded events, whole and cut, and names of types. */
+Test(event_search, events_inside_paths_and_stacks_are_none)
+{
+	static const char *const names[] = { "/opt/Fork/Exec/Mapping", "/Stack", "ppinppin",
+					     "\xa4type\xa4"
+					     "Fork" };
+	uint64_t state = 17;
+	size_t paths_walked = 0;
+
+	for (size_t round = 0; round < 2000; round++) {
+		struct mt_buf content = { 0 }, fake = { 0 };
+		struct mt_event e = plain(&state, rnd(&state) & 1 ? MT_EVENT_FORK : MT_EVENT_EXEC);
+		bool stacks = round % 4 == 3, walked;
+
+		reference_pack(&e, &fake);
+		reference_pack(&e, &fake);
+		if (rnd(&state) % 3 == 0)
+			fake.len -= rnd(&state) % (fake.len / 2);
+		for (size_t i = 0; i < 20; i++) {
+			const char *name = names[rnd(&state) % 4];
+
+			e = plain(&state, MT_EVENT_MALLOC);
+			reference_pack(&e, &content);
+			if (stacks)
+				pack_stack(&state, fake.data, fake.len, &content);
+			else if (rnd(&state) & 1)
+				pack_mapping(&state, fake.data, fake.len, &content);
+			else
+				pack_mapping(&state, name, strlen(name), &content);
+			if (rnd(&state) % 4 == 0) {
+				e = plain(&state, MT_EVENT_FORK);
+				reference_pack(&e, &content);
+			}
+		}
+		walked = expect_same(&content);
+		cr_assert(!stacks || walked);
+		paths_walked += !stacks && walked;
+		mt_buf_fini(&content);
+		mt_buf_fini(&fake);
+	}
+	cr_expect_leq(paths_walked, 1);
+}
+
+/* Other orders of keys, and strings in a longer form, as a foreign writer may have them. */
+Test(event_search, foreign_forms_are_walked)
+{
+	static const char *const events[] = {
+		"\x86\xa4type\xa4"
+		"Fork\xa3pid\x01\xa3tid\x01\xa9timestamp\x05\xa4"
+		"addr\x00\xaaparent_pid\x02",
+		"\x85\xa3pid\x01\xa3tid\x01\xa9timestamp\x05\xa4"
+		"addr\x00\xd9\x04type\xd9\x04"
+		"Exec",
+	};
+	static const size_t lens[] = { 1 + 5 + 5 + 5 + 5 + 11 + 6 + 12,
+				       1 + 5 + 5 + 11 + 6 + 6 + 6 };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct mt_buf content = { 0 };
+		uint64_t state = 9;
+		struct mt_event e = plain(&state, MT_EVENT_FREE);
+
+		reference_pack(&e, &content);
+		cr_assert(!mt_buf_append(&content, events[i], lens[i]));
+		reference_pack(&e, &content);
+		cr_expect(expect_same(&content));
+		mt_buf_fini(&content);
+	}
+}
+
+/* Bytes that are no events give an error or nothing, as in a walk; never a read outside. */
+Test(event_search, garbage_is_survived)
+{
+	struct mt_frame_dec *dec = mt_frame_dec_new();
+	uint64_t state = 23;
+
+	for (size_t round = 0; round < 3000; round++) {
+		struct mt_buf content = { 0 };
+		struct mt_decoded d;
+		uint8_t *tight;
+		bool walked;
+
+		for (size_t i = 0; i < 5; i++) {
+			struct mt_event e = plain(&state, MT_EVENT_EXEC);
+
+			reference_pack(&e, &content);
+			pack_mapping(&state, "/x", 2, &content);
+		}
+		for (size_t i = 0; i < 4; i++)
+			content.data[rnd(&state) % content.len] = (uint8_t)rnd(&state);
+		content.len -= rnd(&state) % content.len;
+		/* Of exactly that size, for sanitizers. */
+		tight = malloc(content.len ? content.len : 1);
+		memcpy(tight, content.data, content.len);
+		(void)mt_event_search(dec, tight, content.len, &d, &walked);
+		free(tight);
+		mt_buf_fini(&content);
+	}
+	mt_frame_dec_free(dec);
+}
