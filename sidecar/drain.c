@@ -14,6 +14,7 @@
 #define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
 #define STARVED_CHECK_NS UINT64_C(5000000)   /* the same while somebody waits for a chunk */
+#define UNATTACHED_MAX	 256u		     /* images of one process that wait for their Exec */
 #define CHECKS_A_LOOK	 4096u		     /* threads; a look then goes on where it ended */
 /* Older threads that a new one is compared with. Beyond it the kernel and /proc have to tell who is
  * gone: a program that claims all slots at once must not cost the square of their number. */
@@ -54,8 +55,51 @@ static void reclaim_grants(struct mt_order *order, const struct mt_image *needy)
 	}
 }
 
+static void free_image(struct mt_order *order, struct mt_image *image)
+{
+	order->granted_bytes -= granted_bytes(image);
+	for (uint32_t i = 0; i < image->reader_count; i++)
+		free(image->readers[i]);
+	for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
+		free(image->binds[i]);
+	free(image->readers);
+	free(image->binds);
+	mt_consumer_fini(&image->consumer);
+	free(image);
+}
+
+/*
+ * Images of a process that has registered again without having used them: no honest one does that
+ * (its first act is to claim a slot), and each costs memory. Of those that wait for their Exec only
+ * so many are kept.
+ */
+static void drop_unused(struct mt_order *order, const struct mt_image *newer)
+{
+	struct mt_image **at = &order->images, *image;
+	unsigned waiting = 0;
+
+	while ((image = *at) != NULL) {
+		bool waits = image->pid == newer->pid && !image->attached && !image->exec_asked;
+
+		if (waits && waiting < UNATTACHED_MAX &&
+		    mt_load_acquire(&image->consumer.shm.header->proc_bump) != 0) {
+			waiting++;
+			waits = false;
+		}
+		if (!waits || image->bind_count != 0) {
+			at = &image->next;
+			continue;
+		}
+		*at = image->next;
+		mt_consumer_close(&image->consumer);
+		free_image(order, image);
+		order->sink.stats.corrupt_streams++;
+	}
+}
+
 static void take_in_image(struct mt_order *order, struct mt_image *image)
 {
+	drop_unused(order, image);
 	image->since_ns = order->now_ns;
 	image->since_round = order->round;
 	order->nested = order->nested || image->nested;
@@ -502,19 +546,6 @@ static void settle_image(struct mt_order *order, struct mt_image *image)
 	    order->gone == 0)
 		starved = image_drained(image);
 	mt_consumer_settle(consumer, starved);
-}
-
-static void free_image(struct mt_order *order, struct mt_image *image)
-{
-	order->granted_bytes -= granted_bytes(image);
-	for (uint32_t i = 0; i < image->reader_count; i++)
-		free(image->readers[i]);
-	for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
-		free(image->binds[i]);
-	free(image->readers);
-	free(image->binds);
-	mt_consumer_fini(&image->consumer);
-	free(image);
 }
 
 /* Nobody is known to have the segment mapped. */

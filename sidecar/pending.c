@@ -13,6 +13,9 @@
 
 #include "sidecar/order_impl.h"
 
+/* Forks that are asked for in a round: each is compared with what is queued and what waits. */
+#define FORKS_A_ROUND 64u
+
 static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev *event,
 				    uint64_t stamp, struct mt_image *image)
 {
@@ -312,6 +315,7 @@ void mt_gates_check(struct mt_order *order)
 {
 	bool kernel = order->options.kernel_events;
 	uint64_t given_up = order->now_ns - MT_GATE_NS;
+	unsigned asked = 0;
 
 	mt_gates_open(order);
 	for (struct mt_image *image = order->images; image; image = image->next) {
@@ -326,15 +330,18 @@ void mt_gates_check(struct mt_order *order)
 			ask_exec(order, image);
 	}
 	refuse_others(order, given_up);
-	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next) {
+	for (struct mt_bind *bind = order->waiting; bind && asked < FORKS_A_ROUND;
+	     bind = bind->next) {
 		if (bind->root || bind->fork_asked)
 			continue;
 		/* With a marker the parent's word comes when it is back from fork(). */
 		if (((!kernel && bind->claim.fork_number == 0) || order->finishing ||
 		     (bind->since_ns < given_up &&
 		      bind->since_round + MT_GATE_ROUNDS < order->round)) &&
-		    !fork_is_queued(order, bind))
+		    !fork_is_queued(order, bind)) {
 			ask_fork(order, bind);
+			asked++;
+		}
 	}
 }
 

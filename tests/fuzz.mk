@@ -59,10 +59,13 @@ check-fuzz:
 	@for target in $(FUZZ_TARGETS); do $(MAKE) fuzz-$$target || exit 1; done
 
 # Programs that attack the sidecar while they are tracked.
-check_PROGRAMS += tests/e2e/hostile
+check_PROGRAMS += tests/e2e/hostile tests/e2e/hostile_client
 tests_e2e_hostile_SOURCES = tests/e2e/hostile.c
 tests_e2e_hostile_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_hostile_LDFLAGS = $(E2E_LDFLAGS)
-HOSTILE_TESTS = tests/e2e/run_hostile_memory.sh
+tests_e2e_hostile_client_SOURCES = tests/e2e/hostile_client.c
+tests_e2e_hostile_client_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_hostile_client_LDFLAGS = $(E2E_LDFLAGS)
+HOSTILE_TESTS = tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
 TESTS += $(HOSTILE_TESTS)
 EXTRA_DIST += $(HOSTILE_TESTS)
