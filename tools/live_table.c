@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,43 @@
 #include "tools/u64_map.h"
 
 /*
- * A page starts small, because most processes of a tree are, doubles up to PAGE_SLOTS and is then
- * split. 512 slots are 12 KiB: a copy takes a microsecond, and ten million blocks need a directory
- * of 32,768 entries.
+ * A page starts small, because most processes of a tree are, doubles up to PAGE_BUCKETS and is then
+ * split. 128 buckets are 8 KiB: a copy takes less than a microsecond, and ten million blocks need a
+ * directory of 32,768 entries.
  */
-#define FIRST_SLOTS 16u
-#define PAGE_SLOTS  512u
+#define BUCKET_SLOTS  4u
+#define FIRST_BUCKETS 2u
+#define PAGE_BUCKETS  128u
 
 /* Only a file made for it, that also guessed the seed, comes here: pages then grow instead. */
 #define MAX_DEPTH 24u
 
+/* A slot has room for so many bits of a size; those above them are in a second entry, a high one.
+ */
+#define SMALL_BITS 24u
+
+/*
+ * An entry stands in the bucket that its hash picks or, when that is full, in the next with room.
+ * A search goes on to the next bucket only while entries have been put past this one.
+ */
+struct bucket {
+	uint64_t addrs[BUCKET_SLOTS];
+	uint32_t owners[BUCKET_SLOTS];
+	uint8_t sizes[BUCKET_SLOTS][3];
+	uint8_t used;	/* bit i: slot i holds an entry */
+	uint8_t high;	/* bit i: and it is a high one: owner and size hold what is above */
+	uint8_t big;	/* bit i: there is a high entry of the same address */
+	uint8_t passed; /* entries put past this bucket; once 255, it stays so */
+};
+
+static_assert(sizeof(struct bucket) == 64, "a bucket is a cache line");
+
 struct page {
 	uint32_t refs;	/* directories that hold it */
-	uint32_t count; /* blocks */
-	uint32_t mask;	/* slots - 1 */
+	uint32_t count; /* entries */
+	uint32_t mask;	/* buckets - 1 */
 	uint32_t depth; /* top bits of the hash that all its blocks share */
-	struct mt_live_block slots[];
+	alignas(64) struct bucket buckets[];
 };
 
 struct mt_live_directory {
@@ -34,14 +56,36 @@ struct mt_live_directory {
 	struct page *pages[]; /* 1 << depth; a page of less depth stands in a row of them */
 };
 
-static struct page *page_new(uint32_t slots, uint32_t depth)
+/* An entry as it moves between pages. */
+struct entry {
+	uint64_t addr;
+	uint32_t owner;
+	uint32_t size; /* the small bits */
+	bool high;
+	bool big;
+};
+
+/* Where an entry stands. */
+struct place {
+	struct bucket *bucket; /* NULL: nowhere */
+	unsigned slot;
+	uint32_t past; /* buckets before it that it was put past */
+};
+
+static size_t page_bytes(uint32_t buckets)
 {
-	struct page *page = calloc(1, sizeof(*page) + slots * sizeof(page->slots[0]));
+	return sizeof(struct page) + buckets * sizeof(struct bucket);
+}
+
+static struct page *page_new(uint32_t buckets, uint32_t depth)
+{
+	struct page *page = aligned_alloc(64, page_bytes(buckets));
 
 	if (!page)
 		return NULL;
+	memset(page, 0, page_bytes(buckets));
 	page->refs = 1;
-	page->mask = slots - 1;
+	page->mask = buckets - 1;
 	page->depth = depth;
 	return page;
 }
@@ -52,45 +96,90 @@ static void page_put(struct page *page)
 		free(page);
 }
 
-/* The slot that holds the address, or the empty one where it belongs: there always is one. */
-static uint32_t page_slot(const struct page *page, uint64_t addr, uint64_t hash)
+/* The slots that hold this address, as bits. */
+static inline unsigned matches(const struct bucket *bucket, uint64_t addr, bool high)
 {
-	uint32_t slot = (uint32_t)hash & page->mask;
+	unsigned equal = 0;
 
-	while (page->slots[slot].owner && page->slots[slot].addr != addr)
-		slot = (slot + 1) & page->mask;
-	return slot;
+	for (unsigned i = 0; i < BUCKET_SLOTS; i++)
+		equal |= (unsigned)(bucket->addrs[i] == addr) << i;
+	return equal & (high ? bucket->used & bucket->high : bucket->used & ~bucket->high);
 }
 
-/* For a page that is known to have room and not to have the address. */
-static void page_add(struct page *page, const struct mt_live_block *block)
+static inline struct place page_find(struct page *page, uint64_t addr, uint64_t hash, bool high)
 {
-	page->slots[page_slot(page, block->addr, mt_u64_hash(block->addr))] = *block;
+	struct place place = { 0 };
+
+	for (; place.past <= page->mask; place.past++) {
+		struct bucket *bucket = &page->buckets[((uint32_t)hash + place.past) & page->mask];
+		unsigned equal = matches(bucket, addr, high);
+
+		if (equal) {
+			place.bucket = bucket;
+			place.slot = (unsigned)__builtin_ctz(equal);
+			return place;
+		}
+		if (!bucket->passed)
+			break;
+	}
+	return place;
+}
+
+static inline uint32_t small_size(const struct bucket *bucket, unsigned slot)
+{
+	const uint8_t *size = bucket->sizes[slot];
+
+	return size[0] | (uint32_t)size[1] << 8 | (uint32_t)size[2] << 16;
+}
+
+static inline void set_slot(struct bucket *bucket, unsigned slot, const struct entry *entry)
+{
+	bucket->addrs[slot] = entry->addr;
+	bucket->owners[slot] = entry->owner;
+	bucket->sizes[slot][0] = (uint8_t)entry->size;
+	bucket->sizes[slot][1] = (uint8_t)(entry->size >> 8);
+	bucket->sizes[slot][2] = (uint8_t)(entry->size >> 16);
+	bucket->used |= (uint8_t)(1u << slot);
+	bucket->high = (uint8_t)((bucket->high & ~(1u << slot)) | (unsigned)entry->high << slot);
+	bucket->big = (uint8_t)((bucket->big & ~(1u << slot)) | (unsigned)entry->big << slot);
+}
+
+/* For a page that is known to have room and not to have the entry. */
+static inline void page_add(struct page *page, const struct entry *entry, uint64_t hash)
+{
+	struct bucket *bucket = &page->buckets[(uint32_t)hash & page->mask];
+	unsigned slot;
+
+	while (bucket->used == (1u << BUCKET_SLOTS) - 1) {
+		bucket->passed += bucket->passed < UINT8_MAX;
+		bucket = &page->buckets[((uint32_t)(bucket - page->buckets) + 1) & page->mask];
+	}
+	slot = (unsigned)__builtin_ctz(~(unsigned)bucket->used);
+	set_slot(bucket, slot, entry);
 	page->count++;
 }
 
-/*
- * Empties a slot and moves back the blocks behind it that a search would no longer find: those
- * whose own slot does not lie between the hole and where they stand.
- */
-static void page_clear_slot(struct page *page, uint32_t hole)
+static inline void page_take(struct page *page, const struct place *place, uint64_t hash)
 {
-	uint32_t slot = hole;
+	place->bucket->used &= (uint8_t) ~(1u << place->slot);
+	for (uint32_t i = 0; i < place->past; i++) {
+		struct bucket *bucket = &page->buckets[((uint32_t)hash + i) & page->mask];
 
-	for (;;) {
-		uint32_t home;
-
-		slot = (slot + 1) & page->mask;
-		if (!page->slots[slot].owner)
-			break;
-		home = (uint32_t)mt_u64_hash(page->slots[slot].addr) & page->mask;
-		if (((slot - home) & page->mask) >= ((slot - hole) & page->mask)) {
-			page->slots[hole] = page->slots[slot];
-			hole = slot;
-		}
+		bucket->passed -= bucket->passed < UINT8_MAX;
 	}
-	page->slots[hole].owner = 0;
 	page->count--;
+}
+
+/* Copies an entry to a page that has room for it. */
+static void move_entry(struct page *to, const struct bucket *bucket, unsigned slot, uint64_t hash)
+{
+	const struct entry entry = { .addr = bucket->addrs[slot],
+				     .owner = bucket->owners[slot],
+				     .size = small_size(bucket, slot),
+				     .high = bucket->high >> slot & 1,
+				     .big = bucket->big >> slot & 1 };
+
+	page_add(to, &entry, hash);
 }
 
 static struct mt_live_directory *directory_alloc(uint32_t depth)
@@ -158,7 +247,7 @@ static int own_directory(struct mt_live_table *table)
 		own = directory_alloc(0);
 		if (!own)
 			return -ENOMEM;
-		own->pages[0] = page_new(FIRST_SLOTS, 0);
+		own->pages[0] = page_new(FIRST_BUCKETS, 0);
 		if (!own->pages[0]) {
 			free(own);
 			return -ENOMEM;
@@ -194,12 +283,12 @@ static void replace_page(struct mt_live_directory *directory, size_t index, stru
 static int own_page(struct mt_live_directory *directory, size_t index)
 {
 	struct page *shared = directory->pages[index];
-	size_t bytes = sizeof(*shared) + (shared->mask + 1) * sizeof(shared->slots[0]);
+	size_t bytes = page_bytes(shared->mask + 1);
 	struct page *own;
 
 	if (shared->refs == 1)
 		return 0;
-	own = malloc(bytes);
+	own = aligned_alloc(64, bytes);
 	if (!own)
 		return -ENOMEM;
 	memcpy(own, shared, bytes);
@@ -232,8 +321,10 @@ static int grow_page(struct mt_live_directory *directory, size_t index)
 	if (!larger)
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= old->mask; i++)
-		if (old->slots[i].owner)
-			page_add(larger, &old->slots[i]);
+		for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+			if (old->buckets[i].used >> slot & 1)
+				move_entry(larger, &old->buckets[i], slot,
+					   mt_u64_hash(old->buckets[i].addrs[slot]));
 	replace_page(directory, index, larger);
 	free(old);
 	return 0;
@@ -254,12 +345,14 @@ static int split_page(struct mt_live_directory *directory, size_t index)
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i <= old->mask; i++) {
-		uint64_t hash;
+		const struct bucket *bucket = &old->buckets[i];
 
-		if (!old->slots[i].owner)
-			continue;
-		hash = mt_u64_hash(old->slots[i].addr);
-		page_add(half[hash >> (63 - old->depth) & 1], &old->slots[i]);
+		for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+			uint64_t hash = mt_u64_hash(bucket->addrs[slot]);
+
+			if (bucket->used >> slot & 1)
+				move_entry(half[hash >> (63 - old->depth) & 1], bucket, slot, hash);
+		}
 	}
 	for (size_t i = 0; i < row; i++)
 		directory->pages[first + i] = half[i >= row / 2];
@@ -274,8 +367,8 @@ static int make_room(struct mt_live_table *table, uint64_t hash)
 	struct page *page = table->directory->pages[index];
 	int ret;
 
-	if (page->mask + 1 < PAGE_SLOTS || page->depth == MAX_DEPTH) {
-		if (page->mask >= UINT32_MAX / 2)
+	if (page->mask + 1 < PAGE_BUCKETS || page->depth == MAX_DEPTH) {
+		if (page->mask >= UINT32_MAX / 2 / BUCKET_SLOTS)
 			return -ENOMEM;
 		return grow_page(table->directory, index);
 	}
@@ -288,86 +381,165 @@ static int make_room(struct mt_live_table *table, uint64_t hash)
 	return split_page(table->directory, index);
 }
 
-static bool page_is_full(const struct page *page)
+static inline bool page_is_full(const struct page *page)
 {
-	/* At most 13 of 16: searches stay short and there always is an empty slot. */
-	return page->count >= (page->mask + 1) / 16 * 13;
+	/* At most three quarters: few entries are put past their bucket, and there always is room.
+	 */
+	return page->count >= (page->mask + 1) * BUCKET_SLOTS / 4 * 3;
 }
 
-int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block *block,
-			 struct mt_live_block *ret_old)
+/* The page that the hash belongs to, made this table's own. */
+static int page_to_change(struct mt_live_table *table, uint64_t hash, struct page **ret_page)
 {
-	uint64_t hash = mt_u64_hash(block->addr);
-	int ret = own_directory(table);
-	struct page *page;
-	uint32_t slot;
 	size_t index;
+	int ret;
 
-	assert(block->owner);
-	if (ret)
-		return ret;
-	for (;;) {
-		index = directory_index(table->directory, hash);
+	if (!table->directory || table->directory->refs > 1) {
+		ret = own_directory(table);
+		if (ret)
+			return ret;
+	}
+	index = directory_index(table->directory, hash);
+	if (table->directory->pages[index]->refs > 1) {
 		ret = own_page(table->directory, index);
 		if (ret)
 			return ret;
-		page = table->directory->pages[index];
-		slot = page_slot(page, block->addr, hash);
-		if (page->slots[slot].owner) {
-			*ret_old = page->slots[slot];
-			page->slots[slot] = *block;
-			return 1;
-		}
+	}
+	*ret_page = table->directory->pages[index];
+	return 0;
+}
+
+/* The page that the hash belongs to; the table is not empty. */
+static inline struct page *page_of(const struct mt_live_table *table, uint64_t hash)
+{
+	return table->directory->pages[directory_index(table->directory, hash)];
+}
+
+/* Puts an entry in that is not there. */
+static int add_entry(struct mt_live_table *table, const struct entry *entry, uint64_t hash)
+{
+	struct page *page;
+	int ret;
+
+	for (;;) {
+		ret = page_to_change(table, hash, &page);
+		if (ret)
+			return ret;
 		if (!page_is_full(page))
 			break;
 		ret = make_room(table, hash);
 		if (ret)
 			return ret;
 	}
-	page->slots[slot] = *block;
-	page->count++;
+	page_add(page, entry, hash);
 	return 0;
 }
 
-const struct mt_live_block *mt_live_table_find(const struct mt_live_table *table, uint64_t addr)
+/* The bits above the small ones of a big block, and takes their entry out when `take` says so. */
+static uint64_t high_bits(struct page *page, uint64_t addr, uint64_t hash, bool take)
+{
+	struct place place = page_find(page, addr, hash, true);
+	uint64_t bits;
+
+	assert(place.bucket);
+	bits = (uint64_t)place.bucket->owners[place.slot] << SMALL_BITS |
+	       small_size(place.bucket, place.slot);
+	if (take)
+		page_take(page, &place, hash);
+	return bits << SMALL_BITS;
+}
+
+static int add_high(struct mt_live_table *table, const struct mt_live_block *block, uint64_t hash)
+{
+	uint64_t bits = block->size >> SMALL_BITS;
+	const struct entry entry = { .addr = block->addr,
+				     .owner = (uint32_t)(bits >> SMALL_BITS),
+				     .size = (uint32_t)bits,
+				     .high = true };
+
+	return add_entry(table, &entry, hash);
+}
+
+/* The block at this place; with `take` it is taken out, and its page is the table's own. */
+static inline void read_block(struct page *page, const struct place *place, uint64_t hash,
+			      bool take, struct mt_live_block *ret_block)
+{
+	const struct bucket *bucket = place->bucket;
+	bool big = bucket->big >> place->slot & 1;
+
+	ret_block->addr = bucket->addrs[place->slot];
+	ret_block->size = small_size(bucket, place->slot);
+	ret_block->owner = bucket->owners[place->slot];
+	if (take)
+		page_take(page, place, hash);
+	if (big)
+		ret_block->size |= high_bits(page, ret_block->addr, hash, take);
+}
+
+int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block *block,
+			 struct mt_live_block *ret_old)
+{
+	uint64_t hash = mt_u64_hash(block->addr);
+	const struct entry entry = { .addr = block->addr,
+				     .owner = block->owner,
+				     .size = (uint32_t)block->size & ((1u << SMALL_BITS) - 1),
+				     .big = block->size >> SMALL_BITS != 0 };
+	struct page *page;
+	struct place place;
+	int ret = page_to_change(table, hash, &page);
+	int was_there = 0;
+
+	if (ret)
+		return ret;
+	place = page_find(page, block->addr, hash, false);
+	if (place.bucket) {
+		read_block(page, &place, hash, true, ret_old);
+		was_there = 1;
+	}
+	if (entry.big)
+		ret = add_high(table, block, hash);
+	if (!ret)
+		ret = add_entry(table, &entry, hash);
+	return ret ? ret : was_there;
+}
+
+bool mt_live_table_find(const struct mt_live_table *table, uint64_t addr,
+			struct mt_live_block *ret_block)
 {
 	uint64_t hash = mt_u64_hash(addr);
-	const struct page *page;
-	uint32_t slot;
+	struct place place = { 0 };
+	struct page *page = NULL;
 
-	if (!table->directory)
-		return NULL;
-	page = table->directory->pages[directory_index(table->directory, hash)];
-	slot = page_slot(page, addr, hash);
-	return page->slots[slot].owner ? &page->slots[slot] : NULL;
+	if (table->directory) {
+		page = page_of(table, hash);
+		place = page_find(page, addr, hash, false);
+	}
+	if (place.bucket)
+		read_block(page, &place, hash, false, ret_block);
+	return place.bucket;
 }
 
 int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_live_block *ret_old)
 {
 	uint64_t hash = mt_u64_hash(addr);
+	struct place place;
 	struct page *page;
-	uint32_t slot;
-	size_t index;
 	int ret;
 
 	if (!table->directory)
 		return 0;
-	index = directory_index(table->directory, hash);
-	page = table->directory->pages[index];
-	slot = page_slot(page, addr, hash);
+	page = page_of(table, hash);
+	place = page_find(page, addr, hash, false);
 	/* Looks first: what is not there makes no copy. */
-	if (!page->slots[slot].owner)
+	if (!place.bucket)
 		return 0;
-	*ret_old = page->slots[slot];
 	if (table->directory->refs > 1 || page->refs > 1) {
-		ret = own_directory(table);
-		if (!ret)
-			ret = own_page(table->directory, index);
+		ret = page_to_change(table, hash, &page);
 		if (ret)
 			return ret;
-		page = table->directory->pages[index];
+		place = page_find(page, addr, hash, false);
 	}
-	page_clear_slot(page, slot);
+	read_block(page, &place, hash, true, ret_old);
 	return 1;
 }
 
@@ -375,13 +547,11 @@ void mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr)
 {
 	uint64_t hash = mt_u64_hash(addr);
 	const struct page *page;
-	uintptr_t slot;
 
 	if (!table->directory)
 		return;
-	page = table->directory->pages[directory_index(table->directory, hash)];
+	page = page_of(table, hash);
 	__builtin_prefetch(page);
-	/* For a page of full size this is the slot; a smaller one is warm anyway. */
-	slot = (uintptr_t)page + sizeof(*page) + (hash & (PAGE_SLOTS - 1)) * sizeof(*page->slots);
-	__builtin_prefetch((const void *)slot);
+	/* For a page of full size this is the bucket; a smaller one is warm anyway. */
+	__builtin_prefetch((const char *)page + page_bytes(hash & (PAGE_BUCKETS - 1)));
 }

@@ -2,8 +2,9 @@
 /*
  * The live blocks of one process, by address; copied lazily at fork.
  *
- * Extendible hashing: a directory of pages, picked by the hash's top bits, each page a small open
- * addressing table, picked by its low bits.
+ * Extendible hashing: a directory of pages, picked by the hash's top bits, each page a small hash
+ * table of buckets, picked by its low bits. A bucket is a cache line with four blocks: nearly
+ * every search is one line and has no branch that depends on where in it the block stands.
  *
  *   table -> directory (shared by reference count)
  *              [0] -> page (shared by reference count) -> blocks
@@ -11,7 +12,7 @@
  *              ...
  *
  * mt_live_table_share() only takes a reference on the directory. The first change on either side
- * copies the directory (8 bytes for some 300 blocks) and from then on each page is copied by who
+ * copies the directory (8 bytes for some 290 blocks) and from then on each page is copied by who
  * first changes it. A page that fills is split alone: no growth ever touches the whole table.
  *
  * A block carries who allocated it, so that nothing need be rewritten at fork to tell inherited
@@ -22,12 +23,13 @@
 #ifndef MT_TOOLS_LIVE_TABLE_H
 #define MT_TOOLS_LIVE_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mt_live_block {
 	uint64_t addr;
 	uint64_t size;
-	uint32_t owner; /* who allocated it; never 0 */
+	uint32_t owner; /* who allocated it */
 	uint32_t reserved;
 };
 
@@ -46,7 +48,7 @@ void mt_live_table_share(struct mt_live_table *table, const struct mt_live_table
 
 /*
  * Puts a block in. Returns 0 when the address was free, 1 when a block stood there (it is replaced,
- * and is in ret_old), or -ENOMEM with nothing changed.
+ * and is in ret_old), or -ENOMEM, after which the table can only be dropped.
  */
 int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block *block,
 			 struct mt_live_block *ret_old);
@@ -54,8 +56,9 @@ int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block
 /* Takes a block out. Returns 1 with the block, 0 when there is none, or -ENOMEM. */
 int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_live_block *ret_old);
 
-/* NULL when there is no such block; valid until the next change. */
-const struct mt_live_block *mt_live_table_find(const struct mt_live_table *table, uint64_t addr);
+/* Whether there is such a block, and the block. */
+bool mt_live_table_find(const struct mt_live_table *table, uint64_t addr,
+			struct mt_live_block *ret_block);
 
 /* Fetches what an insert or remove of this address will read. Changes nothing. */
 void mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr);
