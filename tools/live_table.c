@@ -2,6 +2,7 @@
 #include "tools/live_table.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdalign.h>
 #include <stdbool.h>
@@ -25,6 +26,7 @@
 /* A slot has room for so many bits of a size; those above them are in a second entry, a high one.
  */
 #define SMALL_BITS 24u
+#define SMALL_MASK ((1u << SMALL_BITS) - 1)
 
 /*
  * An entry stands in the bucket that its hash picks or, when that is full, in the next with room.
@@ -99,10 +101,12 @@ static void page_put(struct page *page)
 /* The slots that hold this address, as bits. */
 static inline unsigned matches(const struct bucket *bucket, uint64_t addr, bool high)
 {
-	unsigned equal = 0;
+	/* Written out, so that all four are compared without a branch. */
+	unsigned equal = (unsigned)(bucket->addrs[0] == addr) |
+			 (unsigned)(bucket->addrs[1] == addr) << 1 |
+			 (unsigned)(bucket->addrs[2] == addr) << 2 |
+			 (unsigned)(bucket->addrs[3] == addr) << 3;
 
-	for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-		equal |= (unsigned)(bucket->addrs[i] == addr) << i;
 	return equal & (high ? bucket->used & bucket->high : bucket->used & ~bucket->high);
 }
 
@@ -127,21 +131,25 @@ static inline struct place page_find(struct page *page, uint64_t addr, uint64_t 
 
 static inline uint32_t small_size(const struct bucket *bucket, unsigned slot)
 {
-	const uint8_t *size = bucket->sizes[slot];
+	uint32_t bytes;
 
-	return size[0] | (uint32_t)size[1] << 8 | (uint32_t)size[2] << 16;
+	/* One byte too many, which is in the bucket too. */
+	memcpy(&bytes, bucket->sizes[slot], sizeof(bytes));
+	return le32toh(bytes) & SMALL_MASK;
 }
 
 static inline void set_slot(struct bucket *bucket, unsigned slot, const struct entry *entry)
 {
+	uint32_t bytes = htole32(entry->size);
+	uint8_t bit = (uint8_t)(1u << slot);
+
 	bucket->addrs[slot] = entry->addr;
 	bucket->owners[slot] = entry->owner;
-	bucket->sizes[slot][0] = (uint8_t)entry->size;
-	bucket->sizes[slot][1] = (uint8_t)(entry->size >> 8);
-	bucket->sizes[slot][2] = (uint8_t)(entry->size >> 16);
-	bucket->used |= (uint8_t)(1u << slot);
-	bucket->high = (uint8_t)((bucket->high & ~(1u << slot)) | (unsigned)entry->high << slot);
-	bucket->big = (uint8_t)((bucket->big & ~(1u << slot)) | (unsigned)entry->big << slot);
+	memcpy(bucket->sizes[slot], &bytes, sizeof(bucket->sizes[slot]));
+	bucket->used |= bit;
+	/* Slots that are not used have neither. */
+	bucket->high |= entry->high ? bit : 0;
+	bucket->big |= entry->big ? bit : 0;
 }
 
 /* For a page that is known to have room and not to have the entry. */
@@ -161,7 +169,11 @@ static inline void page_add(struct page *page, const struct entry *entry, uint64
 
 static inline void page_take(struct page *page, const struct place *place, uint64_t hash)
 {
-	place->bucket->used &= (uint8_t) ~(1u << place->slot);
+	uint8_t others = (uint8_t) ~(1u << place->slot);
+
+	place->bucket->used &= others;
+	place->bucket->high &= others;
+	place->bucket->big &= others;
 	for (uint32_t i = 0; i < place->past; i++) {
 		struct bucket *bucket = &page->buckets[((uint32_t)hash + i) & page->mask];
 
@@ -388,31 +400,30 @@ static inline bool page_is_full(const struct page *page)
 	return page->count >= (page->mask + 1) * BUCKET_SLOTS / 4 * 3;
 }
 
-/* The page that the hash belongs to, made this table's own. */
-static int page_to_change(struct mt_live_table *table, uint64_t hash, struct page **ret_page)
-{
-	size_t index;
-	int ret;
-
-	if (!table->directory || table->directory->refs > 1) {
-		ret = own_directory(table);
-		if (ret)
-			return ret;
-	}
-	index = directory_index(table->directory, hash);
-	if (table->directory->pages[index]->refs > 1) {
-		ret = own_page(table->directory, index);
-		if (ret)
-			return ret;
-	}
-	*ret_page = table->directory->pages[index];
-	return 0;
-}
-
 /* The page that the hash belongs to; the table is not empty. */
 static inline struct page *page_of(const struct mt_live_table *table, uint64_t hash)
 {
 	return table->directory->pages[directory_index(table->directory, hash)];
+}
+
+/* Makes the page that the hash belongs to this table's own. */
+static int own_page_of(struct mt_live_table *table, uint64_t hash)
+{
+	int ret = own_directory(table);
+
+	return ret ? ret : own_page(table->directory, directory_index(table->directory, hash));
+}
+
+/* The page that the hash belongs to, made this table's own. */
+static inline int page_to_change(struct mt_live_table *table, uint64_t hash, struct page **ret_page)
+{
+	int ret = 0;
+
+	if (!table->directory || table->directory->refs > 1 || page_of(table, hash)->refs > 1)
+		ret = own_page_of(table, hash);
+	if (!ret)
+		*ret_page = page_of(table, hash);
+	return ret;
 }
 
 /* Puts an entry in that is not there. */
@@ -482,7 +493,7 @@ int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block
 	uint64_t hash = mt_u64_hash(block->addr);
 	const struct entry entry = { .addr = block->addr,
 				     .owner = block->owner,
-				     .size = (uint32_t)block->size & ((1u << SMALL_BITS) - 1),
+				     .size = (uint32_t)block->size & SMALL_MASK,
 				     .big = block->size >> SMALL_BITS != 0 };
 	struct page *page;
 	struct place place;
@@ -495,6 +506,9 @@ int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block
 	if (place.bucket) {
 		read_block(page, &place, hash, true, ret_old);
 		was_there = 1;
+	} else if (!entry.big && !page_is_full(page)) {
+		page_add(page, &entry, hash);
+		return 0;
 	}
 	if (entry.big)
 		ret = add_high(table, block, hash);

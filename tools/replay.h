@@ -88,7 +88,6 @@ struct mt_replay_process {
 	uint32_t route_owner; /* marks the blocks of its newest image */
 	bool route_exited;
 	uint32_t owner;
-	int64_t last_tid; /* no tid at first */
 	struct mt_live_sums sums;
 };
 

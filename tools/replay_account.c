@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,35 +46,6 @@ static void find_bad_free(struct mt_replay *replay, const struct mt_event *event
 	}
 }
 
-static inline void end_block(struct mt_replay *replay, struct mt_replay_process *process,
-			     const struct mt_event *event, uint64_t addr)
-{
-	const struct mt_replay_op *op = take_op(replay, addr);
-
-	if (op->result == MT_OP_BLOCK)
-		forget_block(replay, process, op);
-	else
-		find_bad_free(replay, event, op);
-}
-
-static inline void raise_peaks(struct mt_replay *replay, struct mt_replay_process *process,
-			       struct mt_replay_image *image, uint64_t time_ns)
-{
-	struct mt_replay_totals *totals = &replay->totals;
-
-	if (process->sums.bytes > image->peak.bytes) {
-		image->peak.bytes = process->sums.bytes;
-		image->peak.inherited_bytes = process->sums.inherited_bytes;
-		image->peak.blocks = process->sums.blocks;
-		image->peak.time_ns = time_ns;
-	}
-	if (totals->live_bytes > totals->peak.bytes) {
-		totals->peak.bytes = totals->live_bytes;
-		totals->peak.blocks = totals->live_blocks;
-		totals->peak.time_ns = time_ns;
-	}
-}
-
 /* A block was live at the address of one that begins. */
 static void begin_over(struct mt_replay *replay, struct mt_replay_process *process,
 		       struct mt_replay_image *image, const struct mt_event *event,
@@ -88,19 +60,56 @@ static void begin_over(struct mt_replay *replay, struct mt_replay_process *proce
 		image->inherited_ended++;
 }
 
-static inline void begin_block(struct mt_replay *replay, struct mt_replay_process *process,
-			       struct mt_replay_image *image, const struct mt_event *event)
+/* An op of another result than a clean heap gives. False: the sums are as they have to be. */
+static bool account_surprise(struct mt_replay *replay, struct mt_replay_process *process,
+			     struct mt_replay_image *image, const struct mt_event *event,
+			     const struct mt_replay_op *op)
 {
-	const struct mt_replay_op *op = take_op(replay, event->addr);
-
-	if (op->result == MT_OP_BLOCK)
+	if (op->kind == MT_OP_BEGIN)
 		begin_over(replay, process, image, event, op);
-	process->sums.blocks++;
-	process->sums.bytes += event->size;
-	replay->totals.live_blocks++;
-	replay->totals.live_bytes += event->size;
-	image->counts.allocated_bytes += event->size;
-	raise_peaks(replay, process, image, event->timestamp_ns);
+	else if (op->result == MT_OP_BLOCK)
+		forget_block(replay, process, op);
+	else
+		find_bad_free(replay, event, op);
+	return op->kind == MT_OP_BEGIN;
+}
+
+/*
+ * One block begins or ends. Which of both is as good as random, and a branch on it would be guessed
+ * wrong every other time: both are one sum.
+ */
+static inline void account_op(struct mt_replay *replay, struct mt_replay_process *process,
+			      struct mt_replay_image *image, const struct mt_event *event,
+			      uint64_t addr, bool begins)
+{
+	const struct mt_replay_op *op = take_op(replay, addr);
+	struct mt_replay_totals *totals = &replay->totals;
+	uint64_t mask = 0 - (uint64_t)begins;
+	uint64_t begun = event->size & mask, ended = op->size & ~mask;
+	uint64_t blocks = begins * 2ull - 1;
+	bool own = op->owner == process->owner;
+	mt_sum bytes;
+
+	static_assert(MT_OP_NOTHING == 0 && MT_OP_BLOCK == 1,
+		      "a clean op's result is that it ends");
+	if ((((op->result ^ begins) & own) != 1) &&
+	    !account_surprise(replay, process, image, event, op))
+		return;
+	image->counts.allocated_bytes += begun;
+	process->sums.blocks += blocks;
+	bytes = process->sums.bytes += (mt_sum)begun - ended;
+	/* What ends raises no peak. */
+	if (bytes > image->peak.bytes)
+		image->peak = (struct mt_peak){ .bytes = bytes,
+						.inherited_bytes = process->sums.inherited_bytes,
+						.blocks = process->sums.blocks,
+						.time_ns = event->timestamp_ns };
+	totals->live_blocks += blocks;
+	bytes = totals->live_bytes += (mt_sum)begun - ended;
+	if (bytes > totals->peak.bytes)
+		totals->peak = (struct mt_peak){ .bytes = bytes,
+						 .blocks = totals->live_blocks,
+						 .time_ns = event->timestamp_ns };
 }
 
 /* A new image at the end of the process's list, with what is live in it. */
@@ -212,7 +221,8 @@ static int account_turn(struct mt_replay *replay, const struct mt_event *event,
 			    : 0;
 }
 
-static int note_thread(struct mt_replay *replay, struct mt_replay_process *process, int32_t tid)
+static inline int note_thread(struct mt_replay *replay, struct mt_replay_process *process,
+			      int32_t tid)
 {
 	/* From 1, so that no key is 0. */
 	uint64_t key = ((uint64_t)process->index + 1) << 32 | (uint32_t)tid;
@@ -225,7 +235,6 @@ static int note_thread(struct mt_replay *replay, struct mt_replay_process *proce
 	if (ret < 0)
 		return ret;
 	*recent = key;
-	process->last_tid = tid;
 	process->threads += (unsigned)ret;
 	replay->totals.threads += (unsigned)ret;
 	return 0;
@@ -253,37 +262,22 @@ static inline int account_event(struct mt_replay *replay, const struct mt_event 
 {
 	struct mt_replay_process *process = replay->last;
 	struct mt_replay_image *image = mt_replay_image_now(process);
-	int ret = 0;
+	int ret = note_thread(replay, process, event->tid);
 
-	if (process->last_tid != event->tid)
-		ret = note_thread(replay, process, event->tid);
 	if (!ret && (event->stack_hash || event->type == MT_EVENT_STACK))
 		ret = mt_replay_stack_event(replay, event);
 	if (event->timestamp_ns > image->last_ns)
 		image->last_ns = event->timestamp_ns;
 	image->counts.kinds[event->type]++;
-	switch (event->type) {
-	case MT_EVENT_FREE:
-		end_block(replay, process, event, event->addr);
-		break;
-	case MT_EVENT_REALLOC:
+	if (event->type <= MT_EVENT_FREE) {
 		if (mt_replay_has_old(event)) {
 			image->counts.reallocs_of_block++;
-			end_block(replay, process, event, event->aux);
+			account_op(replay, process, image, event, event->aux, false);
 		}
-		begin_block(replay, process, image, event);
-		break;
-	case MT_EVENT_MALLOC:
-	case MT_EVENT_CALLOC:
-	case MT_EVENT_ALIGNED_ALLOC:
-		begin_block(replay, process, image, event);
-		break;
-	case MT_EVENT_MAPPING:
-		if (!image->path && !ret)
-			ret = copy_path(image, event->mapping->path, event->mapping->path_len);
-		break;
-	default:
-		break;
+		account_op(replay, process, image, event, event->addr,
+			   event->type != MT_EVENT_FREE);
+	} else if (event->type == MT_EVENT_MAPPING && !image->path && !ret) {
+		ret = copy_path(image, event->mapping->path, event->mapping->path_len);
 	}
 	return ret;
 }

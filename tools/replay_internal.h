@@ -62,6 +62,7 @@ struct mt_stack_use {
 };
 
 enum mt_op_kind {
+	MT_OP_NONE,  /* in no list */
 	MT_OP_BEGIN, /* a block begins at addr */
 	MT_OP_END,   /* the block at addr ends */
 	MT_OP_TURN,  /* the tables change as turn number `event` says */

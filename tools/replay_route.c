@@ -19,8 +19,9 @@ static int turns_room(struct mt_replay_step *step)
 	return 0;
 }
 
-static int ops_room(struct mt_op_list *list, size_t cap)
+static int ops_room(struct mt_op_list *list)
 {
+	size_t cap = list->cap ? list->cap * 2 : 256;
 	struct mt_replay_op *ops = reallocarray(list->ops, cap, sizeof(*ops));
 
 	if (!ops)
@@ -30,28 +31,25 @@ static int ops_room(struct mt_op_list *list, size_t cap)
 	return 0;
 }
 
-/* Room for one op more; NULL: out of memory. */
-static inline struct mt_replay_op *next_op(struct mt_op_list *list)
-{
-	if (list->count == list->cap && ops_room(list, list->cap ? list->cap * 2 : 256))
-		return NULL;
-	return &list->ops[list->count++];
-}
-
-static int put_op(struct mt_replay *replay, struct mt_replay_step *step, enum mt_op_kind kind,
-		  uint64_t addr, uint64_t size, size_t event)
+/*
+ * Puts an op into the list of its shard, or none, without a branch on its kind: that is as good as
+ * random.
+ */
+static inline int put_op(struct mt_replay *replay, struct mt_replay_step *step,
+			 enum mt_op_kind kind, uint64_t addr, size_t event)
 {
 	const struct mt_replay_process *life = replay->route_last;
-	struct mt_replay_op *op = next_op(&step->lists[mt_replay_shard_of(replay, addr)]);
+	struct mt_op_list *list = &step->lists[mt_replay_shard_of(replay, addr)];
 
-	if (!op)
+	if (list->count == list->cap && ops_room(list))
 		return -ENOMEM;
-	*op = (struct mt_replay_op){ .addr = addr,
-				     .size = size,
-				     .owner = life->route_owner,
-				     .life = life->index,
-				     .event = (uint32_t)event,
-				     .kind = (uint8_t)kind };
+	list->ops[list->count] = (struct mt_replay_op){ .addr = addr,
+							.size = step->events[event].size,
+							.owner = life->route_owner,
+							.life = life->index,
+							.event = (uint32_t)event,
+							.kind = (uint8_t)kind };
+	list->count += kind != MT_OP_NONE;
 	return 0;
 }
 
@@ -93,7 +91,6 @@ static int start_process(struct mt_replay *replay, int32_t pid,
 		return -ENOMEM;
 	process->pid = pid;
 	process->index = (uint32_t)replay->processes_count;
-	process->last_tid = INT64_MIN;
 	replay->processes[replay->processes_count++] = process;
 	*ret_process = process;
 	return 0;
@@ -196,12 +193,13 @@ static int take_turn(struct mt_replay *replay, struct mt_replay_step *step, size
 		return ret;
 	replay->route_last = turn->life;
 	for (unsigned i = 0; turn->changes_tables && i < replay->shards_count; i++) {
-		struct mt_replay_op *op = next_op(&step->lists[i]);
+		struct mt_op_list *list = &step->lists[i];
 
-		if (!op)
+		if (list->count == list->cap && ops_room(list))
 			return -ENOMEM;
-		*op = (struct mt_replay_op){ .kind = MT_OP_TURN,
-					     .event = (uint32_t)step->turns_count };
+		list->ops[list->count++] =
+			(struct mt_replay_op){ .kind = MT_OP_TURN,
+					       .event = (uint32_t)step->turns_count };
 	}
 	step->turns_count++;
 	return 0;
@@ -213,13 +211,16 @@ static bool is_turning(uint8_t type)
 	return type >= MT_EVENT_FORK && type <= MT_EVENT_EXIT;
 }
 
-static bool begins_block(uint8_t type)
-{
-	return type >= MT_EVENT_MALLOC && type <= MT_EVENT_REALLOC;
-}
-
 int mt_replay_route(struct mt_replay *replay, struct mt_replay_step *step)
 {
+	static const uint8_t kinds[MT_EVENT_TYPES] = {
+		[MT_EVENT_MALLOC] = MT_OP_BEGIN,
+		[MT_EVENT_CALLOC] = MT_OP_BEGIN,
+		[MT_EVENT_ALIGNED_ALLOC] = MT_OP_BEGIN,
+		[MT_EVENT_REALLOC] = MT_OP_BEGIN,
+		[MT_EVENT_FREE] = MT_OP_END,
+	};
+
 	step->turns_count = 0;
 	for (unsigned i = 0; i < replay->shards_count; i++)
 		step->lists[i].count = step->lists[i].next = 0;
@@ -231,12 +232,10 @@ int mt_replay_route(struct mt_replay *replay, struct mt_replay_step *step)
 		/* Account starts each step with a turn. */
 		if (!i || life->pid != event->pid || life->route_exited || is_turning(event->type))
 			ret = take_turn(replay, step, i);
-		if (!ret && event->type == MT_EVENT_FREE)
-			ret = put_op(replay, step, MT_OP_END, event->addr, 0, i);
 		if (!ret && mt_replay_has_old(event))
-			ret = put_op(replay, step, MT_OP_END, event->aux, 0, i);
-		if (!ret && begins_block(event->type))
-			ret = put_op(replay, step, MT_OP_BEGIN, event->addr, event->size, i);
+			ret = put_op(replay, step, MT_OP_END, event->aux, i);
+		if (!ret)
+			ret = put_op(replay, step, kinds[event->type], event->addr, i);
 		if (ret)
 			return ret;
 	}
