@@ -78,10 +78,13 @@ static struct mt_clock_pair take_pair(enum mt_counter counter)
 static uint64_t slope(const struct mt_clock_pair *a, const struct mt_clock_pair *b)
 {
 	uint64_t ticks = b->counter - a->counter;
+	unsigned __int128 mult;
 
 	if (ticks == 0)
 		return UINT64_C(1) << MT_CLOCK_MULT_BITS;
-	return (uint64_t)(((unsigned __int128)(b->ns - a->ns) << MT_CLOCK_MULT_BITS) / ticks);
+	mult = ((unsigned __int128)(b->ns - a->ns) << MT_CLOCK_MULT_BITS) / ticks;
+	/* A counter that nearly stood still for seconds: too small a slope falls nowhere. */
+	return mult > UINT64_MAX ? UINT64_MAX : (uint64_t)mult;
 }
 
 static void append(struct mt_clock *clock, struct mt_clock_pair pair)

@@ -119,13 +119,26 @@ int mt_child_fork(char **argv, char **env, const struct mt_identity *identity,
 	return 0;
 }
 
+/* The gate could not be opened. Without it the child ends by itself; a signal may have done that.
+ */
+static int closed_gate(struct mt_child *child)
+{
+	siginfo_t info = { .si_code = 0 };
+
+	close(child->gate);
+	child->gate = -1;
+	while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	return info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED ? -EPIPE : -EIO;
+}
+
 int mt_child_run(struct mt_child *child)
 {
 	struct child_error report;
 	ssize_t n;
 
 	if (send(child->gate, "g", 1, MSG_NOSIGNAL) != 1)
-		return -EPIPE; /* killed while it waited: its status tells */
+		return closed_gate(child);
 	do {
 		n = recv(child->gate, &report, sizeof(report), MSG_WAITALL);
 	} while (n < 0 && errno == EINTR);

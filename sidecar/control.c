@@ -21,6 +21,7 @@
 #define CLIENT_WAIT_MS	 2000
 #define ACCEPTS_A_SERVE	 256
 #define LISTENERS	 2
+#define SEND_TRIES	 16
 #define EVENTS_A_SERVE	 64
 #define LISTENER_BACKLOG 4096
 
@@ -169,6 +170,7 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 	} control = { 0 };
 	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof(welcome) };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	int tries = SEND_TRIES;
 
 	if (memory >= 0) {
 		struct cmsghdr *header;
@@ -181,8 +183,11 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &memory, sizeof(memory));
 	}
-	/* A client that has gone, or does not read, does without: it runs on untracked. */
-	sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* A client that has gone, or does not read, does without: it runs on untracked. A shortage
+	 * of the kernel's may pass. */
+	while (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && tries-- > 0 &&
+	       (errno == EINTR || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS))
+		;
 }
 
 /* The time it takes must not tell how much of the token was right. */

@@ -35,8 +35,13 @@ void mt_inherited_save(struct mt_inherited *ret_inherited)
 		if (sigaction(i, NULL, &action) == 0)
 			ret_inherited->ignored[i] = action.sa_handler == SIG_IGN;
 	}
-	for (i = 0; i < RLIMIT_NLIMITS; i++)
-		getrlimit((__rlimit_resource_t)i, &ret_inherited->limits[i]);
+	for (i = 0; i < RLIMIT_NLIMITS; i++) {
+		/* One that could not be read is not touched. */
+		if (getrlimit((__rlimit_resource_t)i, &ret_inherited->limits[i]) == 0)
+			ret_inherited->limit_known[i] = true;
+		else
+			ret_inherited->limits[i].rlim_cur = RLIM_INFINITY;
+	}
 	ret_inherited->umask = umask(077);
 	umask(ret_inherited->umask);
 	prctl(PR_GET_PDEATHSIG, &ret_inherited->parent_death_signal);
@@ -69,6 +74,8 @@ void mt_inherited_change(const struct mt_inherited *inherited)
 	for (i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
 		struct rlimit limit = inherited->limits[raised[i]];
 
+		if (!inherited->limit_known[raised[i]])
+			continue;
 		limit.rlim_cur = limit.rlim_max;
 		/* Best effort: with the limit as it was we serve fewer programs. */
 		setrlimit((__rlimit_resource_t)raised[i], &limit);
@@ -82,7 +89,8 @@ void mt_inherited_restore(const struct mt_inherited *inherited)
 	int sig;
 
 	for (i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
-		setrlimit((__rlimit_resource_t)raised[i], &inherited->limits[raised[i]]);
+		if (inherited->limit_known[raised[i]])
+			setrlimit((__rlimit_resource_t)raised[i], &inherited->limits[raised[i]]);
 	umask(inherited->umask);
 	if (inherited->parent_death_signal)
 		prctl(PR_SET_PDEATHSIG, inherited->parent_death_signal);

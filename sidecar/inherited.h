@@ -19,6 +19,7 @@ struct mt_inherited {
 	sigset_t mask;
 	bool ignored[NSIG]; /* SIG_IGN at entry */
 	struct rlimit limits[RLIMIT_NLIMITS];
+	bool limit_known[RLIMIT_NLIMITS];
 	mode_t umask;
 	int parent_death_signal;
 };

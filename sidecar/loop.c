@@ -12,6 +12,8 @@
 
 #include "sidecar/job.h"
 
+/* A look at all sources even when none calls: a word that was lost delays the end, no more. */
+#define LOOK_MS 1000
 /* The programs' records that a stop of the sidecar would leave lying. */
 #define SETTLE_MS 100
 
@@ -93,13 +95,22 @@ static void begin_end(struct mt_loop *loop)
 	loop->options.on_end(loop->options.context);
 }
 
+static bool wait_for_change(pid_t pid, int *ret_status)
+{
+	pid_t got;
+
+	do {
+		got = waitpid(pid, ret_status, WNOHANG | WUNTRACED);
+	} while (got < 0 && errno == EINTR);
+	return got == pid;
+}
+
 static void reap(struct mt_loop *loop)
 {
 	struct mt_child *child = loop->options.child;
 	int status;
 
-	while (child && !child->ended &&
-	       waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid) {
+	while (child && !child->ended && wait_for_change(child->pid, &status)) {
 		if (WIFSTOPPED(status)) {
 			mt_recorder_settle(loop->options.recorder, SETTLE_MS);
 			mt_job_stop_with(child->pid);
@@ -166,13 +177,14 @@ static bool is_done(struct mt_loop *loop)
 void mt_loop_run(struct mt_loop *loop)
 {
 	struct epoll_event events[SOURCES];
-	int n, i;
+	int n, i, timeout;
 
-	/* The command may be over already. */
-	reap(loop);
 	while (!is_done(loop)) {
+		/* The command may be over already. */
+		reap(loop);
+		timeout = mt_control_timeout_ms(loop->options.control);
 		n = epoll_wait(loop->epoll_fd, events, SOURCES,
-			       mt_control_timeout_ms(loop->options.control));
+			       timeout < 0 || timeout > LOOK_MS ? LOOK_MS : timeout);
 		for (i = 0; i < n; i++) {
 			if (events[i].data.u32 == SOURCE_SIGNALS)
 				read_signals(loop);

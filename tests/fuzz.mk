@@ -66,6 +66,12 @@ tests_e2e_hostile_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_hostile_client_SOURCES = tests/e2e/hostile_client.c
 tests_e2e_hostile_client_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_hostile_client_LDFLAGS = $(E2E_LDFLAGS)
-HOSTILE_TESTS = tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
+HOSTILE_TESTS = tests/e2e/run_faults.sh tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
 TESTS += $(HOSTILE_TESTS)
 EXTRA_DIST += $(HOSTILE_TESTS)
+
+# Lets a call of the program that it is preloaded into fail.
+check_LTLIBRARIES += tests/e2e/libfault.la
+tests_e2e_libfault_la_SOURCES = tests/e2e/fault.c
+tests_e2e_libfault_la_CFLAGS = $(E2E_CFLAGS) -fvisibility=hidden
+tests_e2e_libfault_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)

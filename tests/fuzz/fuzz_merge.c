@@ -36,8 +36,11 @@ static void try_clock(struct fuzz_input *in)
 	clock.pairs[0].counter = fuzz_take(in, 8) >> 2;
 	clock.pairs[0].ns = fuzz_take(in, 8) >> 2;
 	for (uint32_t i = 1; i < clock.count; i++) {
-		clock.pairs[i].counter = clock.pairs[i - 1].counter + 1 + fuzz_take(in, 4);
-		clock.pairs[i].ns = clock.pairs[i - 1].ns + 1 + fuzz_take(in, 4);
+		uint64_t ticks = 1 + fuzz_take(in, 4), rate = fuzz_take(in, 2);
+
+		/* 1/256 to 256 ns a tick; beyond it the sums would leave 64 bits. */
+		clock.pairs[i].counter = clock.pairs[i - 1].counter + ticks;
+		clock.pairs[i].ns = clock.pairs[i - 1].ns + 1 + ticks * rate / 256;
 	}
 	must_rise(&clock, in);
 	/* Any value at all: no time that makes sense, but no harm. */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A library that lets one call fail, preloaded into the sidecar or memtrack by a test:
+ *
+ *   MT_FAULT_IN      the program's name; in others it does nothing
+ *   MT_FAULT_CALL    which function (its name in the table below)
+ *   MT_FAULT_NTH     its n-th call fails, counted from 1; 0: none
+ *   MT_FAULT_COUNTS  a file that gets the number of calls of each function when the program exits
+ *
+ * A failure is what the function's manual names: its result and errno. Calls of children of the
+ * program that were not exec'ed count as its own; only the program itself writes the counts.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* glibc's own names: nothing needs to be looked up to allocate. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+/* Every function that is let fail, and with which errno. */
+#define CALLS(X)                  \
+	X(malloc, ENOMEM)         \
+	X(calloc, ENOMEM)         \
+	X(realloc, ENOMEM)        \
+	X(aligned_alloc, ENOMEM)  \
+	X(mmap, ENOMEM)           \
+	X(mprotect, ENOMEM)       \
+	X(memfd_create, EMFILE)   \
+	X(open, EMFILE)           \
+	X(fopen, EMFILE)          \
+	X(opendir, EMFILE)        \
+	X(read, EIO)              \
+	X(pread, EIO)             \
+	X(write, ENOSPC)          \
+	X(pwrite, ENOSPC)         \
+	X(ftruncate, EINVAL)      \
+	X(lseek, ESPIPE)          \
+	X(fcntl, EMFILE)          \
+	X(fstat, EIO)             \
+	X(stat, EACCES)           \
+	X(socket, EMFILE)         \
+	X(socketpair, EMFILE)     \
+	X(bind, EADDRINUSE)       \
+	X(listen, EOPNOTSUPP)     \
+	X(accept4, EMFILE)        \
+	X(connect, ECONNREFUSED)  \
+	X(recv, ECONNRESET)       \
+	X(send, EPIPE)            \
+	X(sendmsg, ENOBUFS)       \
+	X(getsockopt, ENOBUFS)    \
+	X(fork, EAGAIN)           \
+	X(execvpe, ENOMEM)        \
+	X(waitpid, EINTR)         \
+	X(pthread_create, EAGAIN) \
+	X(sem_init, ENOSPC)       \
+	X(epoll_create1, EMFILE)  \
+	X(epoll_ctl, ENOSPC)      \
+	X(epoll_wait, EINTR)      \
+	X(poll, EINTR)            \
+	X(eventfd, EMFILE)        \
+	X(signalfd, EMFILE)       \
+	X(sigaction, EINVAL)      \
+	X(getrandom, EINTR)       \
+	X(mkdtemp, EACCES)        \
+	X(symlink, EACCES)        \
+	X(lchown, EPERM)          \
+	X(unlink, EACCES)         \
+	X(rmdir, EACCES)          \
+	X(getcwd, ENOENT)         \
+	X(realpath, ELOOP)        \
+	X(setrlimit, EPERM)       \
+	X(getrlimit, EINVAL)      \
+	X(dup3, EMFILE)           \
+	X(prctl, EINVAL)          \
+	X(syscall, ENOSYS)        \
+	X(close, EIO)
+
+enum call {
+#define NAME(name, error) CALL_##name,
+	CALLS(NAME)
+#undef NAME
+		CALL_COUNT
+};
+
+static const struct {
+	const char *name;
+	int error;
+} calls[] = {
+#define ROW(name, error) { #name, error },
+	CALLS(ROW)
+#undef ROW
+};
+
+static atomic_ulong counts[CALL_COUNT];
+static int chosen = -1;
+static unsigned long nth;
+static bool active;
+static pid_t self;
+static const char *counts_path;
+
+static void write_counts(void)
+{
+	FILE *file;
+
+	if (!active || getpid() != self)
+		return;
+	active = false;
+	file = fopen(counts_path, "we");
+	for (int i = 0; file && i < CALL_COUNT; i++)
+		if (counts[i])
+			fprintf(file, "%s %lu\n", calls[i].name, (unsigned long)counts[i]);
+	if (file)
+		fclose(file);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *in = getenv("MT_FAULT_IN"), *call = getenv("MT_FAULT_CALL");
+	const char *number = getenv("MT_FAULT_NTH");
+
+	if (!in || strcmp(in, program_invocation_short_name) != 0)
+		return;
+	for (int i = 0; call && i < CALL_COUNT; i++)
+		if (!strcmp(call, calls[i].name))
+			chosen = i;
+	nth = number ? strtoul(number, NULL, 10) : 0;
+	self = getpid();
+	counts_path = getenv("MT_FAULT_COUNTS");
+	if (counts_path)
+		atexit(write_counts);
+	active = true;
+}
+
+/* Counts the call; true when it is the one that fails. */
+static bool fails(enum call call)
+{
+	if (!active)
+		return false;
+	if (atomic_fetch_add(&counts[call], 1) + 1 != nth || (int)call != chosen)
+		return false;
+	errno = calls[call].error;
+	return true;
+}
+
+static void *next_of(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+#define NEXT(name)                            \
+	static __typeof__(name) *next_##name; \
+	if (!next_##name)                     \
+	next_##name = next_of(#name)
+
+/* A function of fixed parameters: fails with `bad`, else goes on to the next one of its name. */
+#define PASS(type, name, parameters, arguments, bad)                             \
+	EXPORT type name parameters                                              \
+	{                                                                        \
+		NEXT(name);                                                      \
+		return fails(CALL_##name) ? (type)(bad) : next_##name arguments; \
+	}
+
+EXPORT void *malloc(size_t size)
+{
+	return fails(CALL_malloc) ? NULL : __libc_malloc(size);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	return fails(CALL_calloc) ? NULL : __libc_calloc(count, size);
+}
+
+EXPORT void *realloc(void *block, size_t size)
+{
+	return fails(CALL_realloc) ? NULL : __libc_realloc(block, size);
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	return fails(CALL_aligned_alloc) ? NULL : __libc_memalign(alignment, size);
+}
+
+EXPORT int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list list;
+
+	NEXT(open);
+	if (flags & (O_CREAT | O_TMPFILE)) {
+		va_start(list, flags);
+		mode = va_arg(list, mode_t);
+		va_end(list);
+	}
+	return fails(CALL_open) ? -1 : next_open(path, flags, mode);
+}
+
+EXPORT int fcntl(int fd, int command, ...)
+{
+	va_list list;
+	long argument;
+
+	NEXT(fcntl);
+	va_start(list, command);
+	argument = va_arg(list, long);
+	va_end(list);
+	return fails(CALL_fcntl) ? -1 : next_fcntl(fd, command, argument);
+}
+
+EXPORT int prctl(int option, ...)
+{
+	static int (*next)(int, ...);
+	unsigned long arguments[4];
+	va_list list;
+
+	if (!next)
+		next = next_of("prctl");
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		arguments[i] = va_arg(list, unsigned long);
+	va_end(list);
+	return fails(CALL_prctl)
+		       ? -1
+		       : next(option, arguments[0], arguments[1], arguments[2], arguments[3]);
+}
+
+EXPORT long syscall(long number, ...)
+{
+	long arguments[6];
+	va_list list;
+
+	NEXT(syscall);
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(list, long);
+	va_end(list);
+	return fails(CALL_syscall) ? -1
+				   : next_syscall(number, arguments[0], arguments[1], arguments[2],
+						  arguments[3], arguments[4], arguments[5]);
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *),
+			  void *argument)
+{
+	NEXT(pthread_create);
+	return fails(CALL_pthread_create) ? EAGAIN
+					  : next_pthread_create(thread, attr, function, argument);
+}
+
+PASS(void *, mmap, (void *at, size_t len, int prot, int flags, int fd, off_t offset),
+     (at, len, prot, flags, fd, offset), MAP_FAILED)
+PASS(int, mprotect, (void *at, size_t len, int prot), (at, len, prot), -1)
+PASS(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
+PASS(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
+PASS(DIR *, opendir, (const char *path), (path), NULL)
+PASS(ssize_t, read, (int fd, void *bytes, size_t len), (fd, bytes, len), -1)
+PASS(ssize_t, pread, (int fd, void *bytes, size_t len, off_t at), (fd, bytes, len, at), -1)
+PASS(ssize_t, write, (int fd, const void *bytes, size_t len), (fd, bytes, len), -1)
+PASS(ssize_t, pwrite, (int fd, const void *bytes, size_t len, off_t at), (fd, bytes, len, at), -1)
+PASS(int, ftruncate, (int fd, off_t len), (fd, len), -1)
+PASS(off_t, lseek, (int fd, off_t at, int whence), (fd, at, whence), -1)
+PASS(int, fstat, (int fd, struct stat *st), (fd, st), -1)
+PASS(int, stat, (const char *path, struct stat *st), (path, st), -1)
+PASS(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
+PASS(int, socketpair, (int domain, int type, int protocol, int fds[2]),
+     (domain, type, protocol, fds), -1)
+PASS(int, bind, (int fd, const struct sockaddr *address, socklen_t len), (fd, address, len), -1)
+PASS(int, listen, (int fd, int backlog), (fd, backlog), -1)
+PASS(int, accept4, (int fd, struct sockaddr *address, socklen_t *len, int flags),
+     (fd, address, len, flags), -1)
+PASS(int, connect, (int fd, const struct sockaddr *address, socklen_t len), (fd, address, len), -1)
+PASS(ssize_t, recv, (int fd, void *bytes, size_t len, int flags), (fd, bytes, len, flags), -1)
+PASS(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, bytes, len, flags), -1)
+PASS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1)
+PASS(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len),
+     (fd, level, name, value, len), -1)
+PASS(pid_t, fork, (void), (), -1)
+PASS(int, execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp),
+     -1)
+PASS(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), -1)
+PASS(int, sem_init, (sem_t * sem, int shared, unsigned value), (sem, shared, value), -1)
+PASS(int, epoll_create1, (int flags), (flags), -1)
+PASS(int, epoll_ctl, (int epfd, int op, int fd, struct epoll_event *event), (epfd, op, fd, event),
+     -1)
+PASS(int, epoll_wait, (int epfd, struct epoll_event *events, int max, int timeout),
+     (epfd, events, max, timeout), -1)
+PASS(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout), -1)
+PASS(int, eventfd, (unsigned value, int flags), (value, flags), -1)
+PASS(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), -1)
+PASS(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old),
+     (number, action, old), -1)
+PASS(ssize_t, getrandom, (void *bytes, size_t len, unsigned flags), (bytes, len, flags), -1)
+PASS(char *, mkdtemp, (char *pattern), (pattern), NULL)
+PASS(int, symlink, (const char *to, const char *path), (to, path), -1)
+PASS(int, lchown, (const char *path, uid_t uid, gid_t gid), (path, uid, gid), -1)
+PASS(int, unlink, (const char *path), (path), -1)
+PASS(int, rmdir, (const char *path), (path), -1)
+PASS(char *, getcwd, (char *path, size_t len), (path, len), NULL)
+PASS(char *, realpath, (const char *path, char *resolved), (path, resolved), NULL)
+PASS(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit), -1)
+PASS(int, getrlimit, (__rlimit_resource_t what, struct rlimit *limit), (what, limit), -1)
+PASS(int, dup3, (int from, int to, int flags), (from, to, flags), -1)
+
+/* A close that fails has closed all the same. */
+EXPORT int close(int fd)
+{
+	int result;
+
+	NEXT(close);
+	result = next_close(fd);
+	return fails(CALL_close) ? -1 : result;
+}
