@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-#include "common/artifact_reader.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
-#include "common/artifact_meta.h"
-#include "common/artifact_source.h"
-#include "common/buf.h"
+#include "common/artifact_reader_internal.h"
 #include "common/format.h"
-#include "common/frame_crew.h"
-#include "common/frame_dec.h"
-#include "common/hint_walk.h"
 
 enum {
 	/* Frames of our writers fit in one piece; larger ones are streamed. */
@@ -23,38 +13,6 @@ enum {
 	WHOLE_INPUT = 8 << 20,
 	HOP_READ = 4096,     /* read at once by who looks for few frames */
 	CREW_FILE = 1 << 20, /* smaller files are read before threads have started */
-};
-
-enum state {
-	BETWEEN,  /* at the head of a frame, or at the end of the file */
-	IN_FRAME, /* a data frame is being decompressed */
-	FAILED,	  /* next() gave an error; only skip_damaged() leads out */
-	AT_END,
-};
-
-struct mt_artifact_reader {
-	struct mt_artifact_source src;
-	ZSTD_DCtx *dctx;
-	struct mt_frame_dec *dec;
-	enum state state;
-	uint64_t at; /* BETWEEN: the next frame */
-	struct mt_frame_extent frame;
-	uint64_t input_at;     /* next byte to decompress */
-	bool input_done;       /* the frame's content is complete, or the file is at its end */
-	struct mt_buf content; /* decompressed, from content_at on not yet decoded */
-	size_t content_at;
-	uint64_t in_frame; /* events of the frame that were decoded */
-	struct mt_hint_walk hints;
-	bool hinted;		   /* the frame being read has a hint, in `hints` */
-	struct mt_frame_hint seen; /* what the frame's events say */
-	bool unknown_in_frame;
-	unsigned int threads; /* of the crew, when there is one */
-	struct mt_frame_crew *crew;
-	const struct mt_crew_frame *ready; /* the frame being read, decoded by the crew */
-	struct mt_artifact_totals totals;
-	struct mt_diag diag;
-	struct mt_artifact_meta meta;
-	uint64_t meta_seen; /* metadata before this offset has been taken */
 };
 
 /*
@@ -94,49 +52,6 @@ static void note_cut(struct mt_artifact_reader *r, const char *why)
 	r->state = AT_END;
 }
 
-/* Keeps the map in a skippable frame if it is ours. 0 or negative errno of reading. */
-static int take_meta(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
-{
-	uint64_t inside_len = e->end - e->start - MT_SKIPPABLE_HEAD;
-	const uint8_t *p;
-	size_t len;
-	int ret;
-
-	if (e->start < r->meta_seen)
-		return 0;
-	r->meta_seen = e->end;
-	r->totals.skippable++;
-	if (e->magic != MT_META_MAGIC)
-		return 0;
-	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD, MT_META_HEAD, &p,
-				      &len);
-	if (ret)
-		return ret;
-	if (len == MT_META_HEAD && p[5] == MT_META_HINT)
-		return 0;
-	if (!mt_artifact_meta_room(&r->meta, inside_len)) {
-		r->totals.dropped_metadata++;
-		return 0;
-	}
-	ret = mt_artifact_source_peek(&r->src, e->start + MT_SKIPPABLE_HEAD, (size_t)inside_len, &p,
-				      &len);
-	if (!ret)
-		ret = mt_artifact_meta_add(&r->meta, p, len);
-	r->totals.bad_metadata += ret == -EBADMSG;
-	r->totals.metadata += ret == 0;
-	return ret == -EBADMSG || ret == -ENOENT ? 0 : ret;
-}
-
-/* Keeps a hint for the frame behind it. 0 or negative errno of reading. */
-static int take_hint(struct mt_artifact_reader *r, const struct mt_frame_extent *e)
-{
-	int ret = mt_hint_walk_meet(&r->hints, &r->src, e);
-
-	r->totals.hints += ret == 1;
-	r->totals.bad_hints += ret == -EBADMSG;
-	return ret < 0 && ret != -EBADMSG ? ret : 0;
-}
-
 /* At the head of a frame: 1 if by its hint it holds nothing looked for, and was stepped over. */
 static int pass_frame(struct mt_artifact_reader *r)
 {
@@ -148,6 +63,12 @@ static int pass_frame(struct mt_artifact_reader *r)
 	r->totals.passed_frames++;
 	r->at += r->hints.hint.frame_len;
 	return 1;
+}
+
+static void observe(struct mt_artifact_reader *r)
+{
+	if (r->observer)
+		r->observer(r->observer_data, &r->frame);
 }
 
 static void enter_frame(struct mt_artifact_reader *r)
@@ -235,10 +156,13 @@ static int next_frame(struct mt_artifact_reader *r)
 		note_cut(r, "the file ends inside a skippable frame");
 		return 0;
 	}
-	ret = take_hint(r, &r->frame);
+	ret = mt_reader_take_hint(r, &r->frame);
 	if (!ret)
-		ret = take_meta(r, &r->frame);
-	return ret ? fail(r, ret, "reading metadata failed") : 0;
+		ret = mt_reader_take_meta(r, &r->frame);
+	if (ret)
+		return fail(r, ret, "reading metadata failed");
+	observe(r);
+	return 0;
 }
 
 /* Makes room behind the content that is not yet decoded. */
@@ -301,6 +225,7 @@ static int end_frame(struct mt_artifact_reader *r)
 		note_cut(r, "the file ends inside the frame");
 		return 0;
 	}
+	observe(r);
 	/* What a type that we do not know counts as, its writer knows. */
 	if (r->hinted && !r->unknown_in_frame && !mt_frame_hint_equal(&r->hints.hint, &r->seen)) {
 		(void)fail(r, -EBADMSG, "the hint before the frame is wrong about it");
@@ -333,14 +258,17 @@ static void count_decoded(struct mt_artifact_reader *r, const struct mt_decoded 
 	r->unknown_in_frame |= decoded->unknown > 0;
 }
 
-/* The frame that the crew decoded. */
-static void take_ready(struct mt_artifact_reader *r, struct mt_decoded *ret_decoded)
+/* The frame that the crew decoded. Returns its content. */
+static const uint8_t *take_ready(struct mt_artifact_reader *r, struct mt_decoded *ret_decoded)
 {
+	const uint8_t *content = r->ready->content;
+
 	*ret_decoded = r->ready->decoded;
 	r->seen = r->ready->seen;
 	r->totals.searched_frames += r->ready->searched;
 	r->ready = NULL;
 	count_decoded(r, ret_decoded);
+	return content;
 }
 
 /* Decodes what is there; more is decompressed when it ends inside an event. */
@@ -361,7 +289,7 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 	if (r->hinted)
 		mt_frame_hint_add(&r->seen, ret_decoded->events, ret_decoded->n);
 	/* Only where nothing came of what is there, more is needed at once. */
-	if (ret == -EAGAIN && !ret_decoded->n)
+	if (ret == -EAGAIN && !ret_decoded->consumed)
 		return r->input_done ? end_frame(r) : fill_content(r);
 	return 0;
 }
@@ -369,10 +297,11 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch *ret)
 {
 	struct mt_decoded decoded = { 0 };
+	const uint8_t *content = r->content.data + r->content_at;
 	int err = 0;
 
 	if (r->ready)
-		take_ready(r, &decoded);
+		content = take_ready(r, &decoded);
 	else if (r->content_at == r->content.len)
 		return r->input_done ? end_frame(r) : fill_content(r);
 	else
@@ -382,6 +311,9 @@ static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch 
 	ret->frame = r->totals.frames - 1;
 	ret->in_frame = r->in_frame;
 	ret->offset = r->frame.start;
+	ret->cut = r->frame.cut;
+	ret->content = content;
+	ret->content_len = err ? 0 : decoded.consumed;
 	r->in_frame += decoded.n + decoded.unknown;
 	if (r->hints.filtered)
 		ret->n = filter_events(&r->hints.filter, decoded.events, ret->n);
@@ -395,9 +327,16 @@ int mt_artifact_reader_next(struct mt_artifact_reader *r, struct mt_artifact_bat
 	*ret = (struct mt_artifact_batch){ 0 };
 	if (r->state == FAILED)
 		return r->diag.kind == MT_DIAG_DAMAGED ? -EBADMSG : -EIO;
-	while (!err && !ret->n && r->state != AT_END)
+	while (!err && !ret->n && !(r->observer && ret->content_len) && r->state != AT_END)
 		err = r->state == BETWEEN ? next_frame(r) : step_in_frame(r, ret);
-	return err ? err : ret->n > 0;
+	return err ? err : ret->n > 0 || (r->observer && ret->content_len);
+}
+
+void mt_artifact_reader_observe(struct mt_artifact_reader *r, mt_artifact_observer *observer,
+				void *data)
+{
+	r->observer = observer;
+	r->observer_data = data;
 }
 
 bool mt_artifact_reader_skip_damaged(struct mt_artifact_reader *r)
@@ -436,7 +375,7 @@ void mt_artifact_reader_filter(struct mt_artifact_reader *r,
 	dismiss_crew(r);
 	r->hints.filtered = true;
 	r->hints.filter = *filter;
-	r->src.read_ahead = HOP_READ;
+	r->src.read_ahead = MT_READER_HOP_READ;
 }
 
 void mt_artifact_reader_use_hints(struct mt_artifact_reader *r, bool use)
@@ -458,155 +397,5 @@ void mt_artifact_reader_use_threads(struct mt_artifact_reader *r, unsigned int n
 			r->threads = 0;
 	}
 	if (r->threads)
-		r->src.read_ahead = HOP_READ;
-}
-
-/* One step of load_meta(). 1 with *at moved on; 0 when there is nothing more; negative errno. */
-static int hop(struct mt_artifact_reader *r, uint64_t *at)
-{
-	struct mt_frame_extent e;
-	const char *why;
-	int ret = mt_hint_walk_lands(&r->hints, &r->src, *at);
-
-	if (ret) {
-		*at += ret == 1 ? r->hints.hint.frame_len : 0;
-		return ret;
-	}
-	ret = mt_artifact_source_frame(&r->src, *at, &e, &why);
-	/* The last metadata says how the run ended: look behind damage too. */
-	if (ret == -EBADMSG || (ret == 1 && e.cut))
-		return mt_artifact_source_find_frame(&r->src, at);
-	if (ret != 1)
-		return ret;
-	if (mt_frame_is_skippable(&e)) {
-		ret = take_hint(r, &e);
-		if (!ret)
-			ret = take_meta(r, &e);
-		if (ret)
-			return ret;
-	}
-	*at = e.end;
-	return 1;
-}
-
-int mt_artifact_reader_load_meta(struct mt_artifact_reader *r)
-{
-	struct mt_hint_walk walk = r->hints;
-	uint64_t at = 0, hints = r->totals.hints, bad_hints = r->totals.bad_hints;
-	size_t read_ahead = r->src.read_ahead;
-	int ret;
-
-	r->src.read_ahead = HOP_READ;
-	do {
-		ret = hop(r, &at);
-	} while (ret == 1);
-	r->src.read_ahead = read_ahead;
-	/* next() is where it was. */
-	r->hints = walk;
-	r->totals.hints = hints;
-	r->totals.bad_hints = bad_hints;
-	return ret;
-}
-
-bool mt_artifact_reader_meta(const struct mt_artifact_reader *r, const char *name, size_t nth,
-			     struct mt_meta_value *ret_map)
-{
-	return mt_artifact_meta_find(&r->meta, name, nth, ret_map);
-}
-
-bool mt_artifact_reader_closed(const struct mt_artifact_reader *r)
-{
-	return mt_artifact_meta_ends_with(&r->meta, MT_META_CLOSED);
-}
-
-const struct mt_diag *mt_artifact_reader_diag(const struct mt_artifact_reader *r)
-{
-	return &r->diag;
-}
-
-const struct mt_artifact_totals *mt_artifact_reader_totals(const struct mt_artifact_reader *r)
-{
-	return &r->totals;
-}
-
-/* A file that does not begin with a frame is something else altogether. */
-static int check_head(struct mt_artifact_reader *r, struct mt_diag *diag)
-{
-	int ret = mt_artifact_source_begins(&r->src, 0);
-
-	if (ret < 0) {
-		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "reading failed: %s", strerror(-ret));
-		return ret;
-	}
-	if (!ret && r->src.size) {
-		mt_diag_set(diag, MT_DIAG_NOT_OURS, 0, 0,
-			    "not a memtrack artifact: it does not begin with a zstd frame");
-		return -EBADMSG;
-	}
-	return 0;
-}
-
-int mt_artifact_reader_open_fd(int fd, struct mt_artifact_reader **ret_reader, struct mt_diag *diag)
-{
-	struct mt_artifact_reader *r = calloc(1, sizeof(*r));
-	int ret;
-
-	if (diag)
-		*diag = (struct mt_diag){ 0 };
-	if (!r) {
-		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "out of memory");
-		return -ENOMEM;
-	}
-	ret = mt_artifact_source_open(&r->src, fd);
-	if (ret) {
-		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "cannot be read: %s", strerror(-ret));
-		goto fail;
-	}
-	r->totals.size = r->src.size;
-	r->hints.use = true;
-	r->hints.for_at = UINT64_MAX;
-	r->dec = mt_frame_dec_new();
-	r->dctx = ZSTD_createDCtx();
-	if (!r->dec || !r->dctx ||
-	    ZSTD_isError(
-		    ZSTD_DCtx_setParameter(r->dctx, ZSTD_d_windowLogMax, MT_FRAME_WINDOW_LOG))) {
-		ret = -ENOMEM;
-		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "out of memory");
-		goto fail;
-	}
-	ret = check_head(r, diag);
-	if (ret)
-		goto fail;
-	*ret_reader = r;
-	return 0;
-fail:
-	mt_artifact_reader_close(r);
-	return ret;
-}
-
-int mt_artifact_reader_open(const char *path, struct mt_artifact_reader **ret_reader,
-			    struct mt_diag *diag)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0) {
-		int err = errno;
-
-		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "cannot be opened: %s", strerror(err));
-		return -err;
-	}
-	return mt_artifact_reader_open_fd(fd, ret_reader, diag);
-}
-
-void mt_artifact_reader_close(struct mt_artifact_reader *r)
-{
-	if (!r)
-		return;
-	mt_frame_crew_free(r->crew);
-	mt_artifact_source_close(&r->src);
-	ZSTD_freeDCtx(r->dctx);
-	mt_frame_dec_free(r->dec);
-	mt_buf_fini(&r->content);
-	mt_artifact_meta_fini(&r->meta);
-	free(r);
+		r->src.read_ahead = MT_READER_HOP_READ;
 }

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "common/artifact_filter.h"
+#include "common/artifact_source.h"
 #include "common/diag.h"
 #include "common/event.h"
 #include "common/meta_value.h"
@@ -44,6 +45,11 @@ struct mt_artifact_batch {
 	uint64_t frame;	   /* data frames counted from 0 */
 	uint64_t in_frame; /* place of events[0] in its frame, events of unknown types counted */
 	uint64_t offset;   /* of the frame in the file */
+	bool cut;	   /* the file ends inside this frame */
+	/* The events as they stand in the frame, with those that a filter or their type left out.
+	 */
+	const uint8_t *content;
+	size_t content_len;
 };
 
 /* What has been seen so far. */
@@ -92,6 +98,19 @@ void mt_artifact_reader_use_hints(struct mt_artifact_reader *reader, bool use);
  */
 void mt_artifact_reader_use_threads(struct mt_artifact_reader *reader, unsigned int n);
 #define MT_ARTIFACT_ALL_CORES (~0u)
+
+/*
+ * Calls back for each frame that next() has read as a whole, with what `extent`
+ * says of it: a data frame behind its last batch, before its hint is held
+ * against it; a skippable frame as it is met. And batches that hold nothing but
+ * events of unknown types are given too. For who copies artifacts.
+ */
+typedef void mt_artifact_observer(void *data, const struct mt_frame_extent *extent);
+void mt_artifact_reader_observe(struct mt_artifact_reader *reader, mt_artifact_observer *observer,
+				void *data);
+/* Bytes of the file, as mt_artifact_source_peek() gives them; valid until the next call. */
+int mt_artifact_reader_bytes(struct mt_artifact_reader *reader, uint64_t at, size_t len,
+			     const uint8_t **ret_bytes, size_t *ret_len);
 
 /* 1 with a batch of at least one event; 0 at the end; -EBADMSG or another negative errno. */
 int mt_artifact_reader_next(struct mt_artifact_reader *reader, struct mt_artifact_batch *ret);

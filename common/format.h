@@ -42,6 +42,7 @@ enum mt_meta_kind {
 #define MT_META_OPEN	  "open"
 #define MT_META_CLOSED	  "closed"
 #define MT_META_ANOMALIES "anomalies"
+#define MT_META_REPAIRED  "repaired"
 
 /* At most this many anomalies are listed; all are counted. */
 #define MT_ANOMALIES_LISTED 1000u

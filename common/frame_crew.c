@@ -138,6 +138,7 @@ static bool work_on(int fd, ZSTD_DCtx *dctx, struct slot *s)
 	if (ret || decoded->consumed != s->content.len)
 		return false;
 	s->frame.searched = !walked;
+	s->frame.content = s->content.data;
 	if (s->hinted) {
 		s->frame.seen = (struct mt_frame_hint){ .frame_len = s->frame.extent.end -
 								     s->frame.extent.start };

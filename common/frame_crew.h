@@ -40,8 +40,9 @@ struct mt_frame_crew;
 /* A data frame that was decoded. */
 struct mt_crew_frame {
 	struct mt_frame_extent extent; /* whole_blocks is not counted */
-	struct mt_decoded decoded;     /* all its events; or, if searched, those searched for */
-	struct mt_frame_hint seen;     /* of them, when the frame has a hint */
+	const uint8_t *content;
+	struct mt_decoded decoded; /* all its events; or, if searched, those searched for */
+	struct mt_frame_hint seen; /* of them, when the frame has a hint */
 	bool searched;
 };
 

@@ -8,6 +8,7 @@ EXTRA_DIST += docs/format.md
 libmtcommon_la_SOURCES += \
 	common/artifact_filter.h \
 	common/artifact_meta.c common/artifact_meta.h \
+	common/artifact_open.c common/artifact_reader_internal.h \
 	common/artifact_reader.c common/artifact_reader.h \
 	common/artifact_source.c common/artifact_source.h \
 	common/artifact_writer.c common/artifact_writer.h \

@@ -44,6 +44,13 @@
  *   counts        map    reason -> uint, all that were flagged
  *   listed        array of maps frame uint (data frames counted from 0), index uint (in the
  *                        frame), reason text; the first MT_ANOMALIES_LISTED
+ *
+ * "repaired", by `memtrack repair`, before the last "closed":
+ *
+ *   version       text   of memtrack
+ *   damaged_frames uint  in place of those that could not be saved stand empty ones
+ *   missing_events uint  that were in them; absent: not known
+ *   cut_at        uint   offset in the old file of the frame that was cut; absent: it was not
  */
 #ifndef MT_COMMON_RUN_META_H
 #define MT_COMMON_RUN_META_H
@@ -88,6 +95,10 @@
 #define MT_KEY_LISTED "listed"
 #define MT_KEY_FRAME  "frame"
 #define MT_KEY_INDEX  "index"
+
+#define MT_KEY_DAMAGED_FRAMES "damaged_frames"
+#define MT_KEY_MISSING_EVENTS "missing_events"
+#define MT_KEY_CUT_AT	      "cut_at"
 
 /* Why an event was flagged: struct mt_order_anomaly's reason. */
 enum mt_anomaly_reason {

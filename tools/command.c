@@ -33,6 +33,17 @@ const char *mt_command_file(int argc, char **argv)
 	return argv[optind];
 }
 
+bool mt_command_two_files(int argc, char **argv, const char **ret_in, const char **ret_out)
+{
+	if (argc - optind != 2) {
+		mt_command_misused(argv[0], "two files are needed, IN and OUT");
+		return false;
+	}
+	*ret_in = argv[optind];
+	*ret_out = argv[optind + 1];
+	return true;
+}
+
 unsigned mt_command_cores(void)
 {
 	cpu_set_t set;

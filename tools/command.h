@@ -6,6 +6,8 @@
 #ifndef MT_TOOLS_COMMAND_H
 #define MT_TOOLS_COMMAND_H
 
+#include <stdbool.h>
+
 enum mt_exit {
 	MT_EXIT_DONE = 0,
 	MT_EXIT_FAILED = 1, /* verify: contradictions or losses */
@@ -24,6 +26,8 @@ extern const struct mt_command mt_cmd_stat;
 extern const struct mt_command mt_cmd_dump;
 extern const struct mt_command mt_cmd_verify;
 extern const struct mt_command mt_cmd_modules;
+extern const struct mt_command mt_cmd_repair;
+extern const struct mt_command mt_cmd_recompress;
 
 /* Values that getopt_long() gives for options without a short form. */
 enum mt_long_option {
@@ -40,6 +44,9 @@ enum mt_long_option {
 	MT_OPT_NO_HINTS,
 	MT_OPT_KEEP_GOING,
 	MT_OPT_TABLE,
+	MT_OPT_CODEC,
+	MT_OPT_LEVEL,
+	MT_OPT_FORCE,
 };
 
 /*
@@ -47,6 +54,8 @@ enum mt_long_option {
  * there is not exactly one.
  */
 const char *mt_command_file(int argc, char **argv);
+/* The same for a command that takes two; returns whether there are. */
+bool mt_command_two_files(int argc, char **argv, const char **ret_in, const char **ret_out);
 
 /* The cores that this process may use: what --threads is when it is not given. */
 #define MT_THREADS_MAX 1024u

@@ -189,9 +189,8 @@ static void say_missing(const struct mt_input *input)
 			input->name, input->damaged - MT_INPUT_DAMAGES);
 	if (input->stopped)
 		fprintf(stderr,
-			"%s: %s: ended there; with --keep-going, what is whole behind the damage "
-			"is "
-			"used too\n",
+			"%s: %s: reading ended there; --keep-going reads on behind damage, and "
+			"memtrack repair makes a file of what is whole\n",
 			input->command, input->name);
 	else if (input->missing_unknown && !input->missing)
 		fprintf(stderr, "%s: %s: an unknown number of events is missing\n", input->command,

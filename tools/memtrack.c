@@ -5,8 +5,10 @@
 #include "tools/command.h"
 #include "tools/output.h"
 
-static const struct mt_command *const commands[] = { &mt_cmd_stat, &mt_cmd_dump, &mt_cmd_verify,
-						     &mt_cmd_modules };
+static const struct mt_command *const commands[] = {
+	&mt_cmd_stat,	 &mt_cmd_dump,	 &mt_cmd_verify,
+	&mt_cmd_modules, &mt_cmd_repair, &mt_cmd_recompress,
+};
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

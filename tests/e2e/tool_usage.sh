@@ -13,7 +13,7 @@ cp out help
 sed 's/\\-/-/g' "$PAGE" | options >page
 {
 	cat help
-	for command in stat dump verify modules; do
+	for command in stat dump verify modules repair recompress; do
 		tap_check "--help names $command" grep -q "^  $command " help >&3
 		gives "$command --help: ends with 0" 0 "$MEMTRACK" "$command" --help >&3
 		cat out

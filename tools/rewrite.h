@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A new artifact made out of another one: its file, frames copied as they are,
+ * and frames made anew with the hint in front.
+ *
+ * Frames keep their numbers, which metadata names: for a frame that is left out
+ * an empty one is written.
+ *
+ * Threads: one.
+ */
+#ifndef MT_TOOLS_REWRITE_H
+#define MT_TOOLS_REWRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/artifact_writer.h"
+#include "common/frame_hint.h"
+#include "tools/input.h"
+
+/* What makes frames. */
+enum mt_rewrite_codec { MT_REWRITE_FUSED, MT_REWRITE_ZSTD };
+
+struct mt_frame_fused;
+struct mt_frame_enc;
+
+struct mt_rewrite {
+	struct mt_input *input;
+	const char *name; /* of the new file */
+	int fd;
+	bool made; /* by us: to be removed when the work fails */
+	struct mt_artifact_writer writer;
+	enum mt_rewrite_codec codec;
+	int level;
+	struct mt_frame_fused *fused;
+	struct mt_frame_enc *enc;
+	uint64_t frames;	  /* data frames written */
+	uint64_t events;	  /* in them */
+	uint64_t copied_as_bytes; /* of them, frames of content that our serializer makes otherwise
+				   */
+	int error;		  /* the first one */
+};
+
+/*
+ * Makes the file of that name, which must not be the input's; an existing one is
+ * an error unless `force`. Returns 0 or MT_EXIT_FAILED, said.
+ */
+int mt_rewrite_open(struct mt_rewrite *rw, struct mt_input *input, const char *name, bool force);
+/* Ends the file, or removes it unless `keep`. Returns 0 or MT_EXIT_FAILED, said. */
+int mt_rewrite_close(struct mt_rewrite *rw, bool keep);
+
+/* All of these: 0 or a negative errno, which sticks in rw->error. */
+
+/* Bytes of the input, from `start` to `end`: whole frames. */
+int mt_rewrite_copy(struct mt_rewrite *rw, uint64_t start, uint64_t end);
+/* The hint for a data frame that is copied next. */
+int mt_rewrite_hint(struct mt_rewrite *rw, const struct mt_frame_hint *hint);
+/* Empty data frames until so many have been written. */
+int mt_rewrite_fill(struct mt_rewrite *rw, uint64_t frames);
+/*
+ * A batch as one data frame, whose content is what it was: of content that our
+ * serializer would make otherwise, the bytes are compressed as they are.
+ */
+int mt_rewrite_batch(struct mt_rewrite *rw, const struct mt_artifact_batch *batch);
+/* A whole metadata frame. */
+int mt_rewrite_meta(struct mt_rewrite *rw, const uint8_t *frame, size_t len);
+
+#endif
