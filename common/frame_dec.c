@@ -25,14 +25,6 @@ enum {
 	ARENA_BATCH = 16 << 20
 };
 
-static inline uint32_t load32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 /* Steps over `text`, or returns NULL; takes and gives NULL. Compares words: len is constant. */
 #define FAST_TEXT(p, text) fast_text((p), (text), sizeof(text) - 1)
 static inline const uint8_t *fast_text(const uint8_t *p, const char *text, size_t len)
@@ -60,46 +52,88 @@ static inline const uint8_t *fast_uint(const uint8_t *p, uint64_t *ret)
 	return p + 1 + width;
 }
 
+/*
+ * The same for a field that mostly has the same width as in the event before: with a branch for
+ * each width, which is guessed right, the next field need not wait for this one.
+ */
+static inline const uint8_t *fast_steady_uint(const uint8_t *p, uint64_t *ret)
+{
+	uint64_t be64;
+	uint32_t be32;
+	uint16_t be16;
+
+	if (!p)
+		return NULL;
+	switch (*p) {
+	case 0xcf:
+		memcpy(&be64, p + 1, sizeof(be64));
+		*ret = be64toh(be64);
+		return p + 9;
+	case 0xce:
+		memcpy(&be32, p + 1, sizeof(be32));
+		*ret = be32toh(be32);
+		return p + 5;
+	case 0xcd:
+		memcpy(&be16, p + 1, sizeof(be16));
+		*ret = be16toh(be16);
+		return p + 3;
+	default:
+		return fast_uint(p, ret);
+	}
+}
+
 static inline const uint8_t *fast_pid(const uint8_t *p, int32_t *ret)
 {
 	uint64_t v;
 
-	p = fast_uint(p, &v);
+	p = fast_steady_uint(p, &v);
 	if (!p || v > INT32_MAX)
 		return NULL;
 	*ret = (int32_t)v;
 	return p;
 }
 
-/* Type by its header byte and the four bytes after it, which differ for all the fast ones. */
+/*
+ * The type, or MT_EVENT_NONE: looked up by the low bits of its first letter, which differ for all
+ * the fast ones, without a branch, since which it is is as good as random. Reads at most 16 bytes.
+ */
 static inline uint8_t fast_type(const uint8_t *p, size_t *ret_len)
 {
 	static const struct {
-		char text[16];
+		uint8_t text[8]; /* the header byte and what follows it, then zeros */
+		uint8_t mask[8];
 		uint8_t len;
 		uint8_t type;
-	} fast_types[] = {
-		{ "\xa6Malloc", 7, MT_EVENT_MALLOC },
-		{ "\xa4"
-		  "Free",
-		  5, MT_EVENT_FREE },
-		{ "\xa7Realloc", 8, MT_EVENT_REALLOC },
-		{ "\xa6"
-		  "Calloc",
-		  7, MT_EVENT_CALLOC },
-		{ "\xac"
-		  "AlignedAlloc",
-		  13, MT_EVENT_ALIGNED_ALLOC },
+	} fast_types[8] = {
+		['M' & 7] = { "\xa6Malloc", "\xff\xff\xff\xff\xff\xff\xff", 7, MT_EVENT_MALLOC },
+		['F' & 7] = { "\xa4"
+			      "Free",
+			      "\xff\xff\xff\xff\xff", 5, MT_EVENT_FREE },
+		['R' & 7] = { { 0xa7, 'R', 'e', 'a', 'l', 'l', 'o', 'c' },
+			      { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+			      8,
+			      MT_EVENT_REALLOC },
+		['C' & 7] = { "\xa6"
+			      "Calloc",
+			      "\xff\xff\xff\xff\xff\xff\xff", 7, MT_EVENT_CALLOC },
+		['A' & 7] = { { 0xac, 'A', 'l', 'i', 'g', 'n', 'e', 'd' },
+			      { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+			      13,
+			      MT_EVENT_ALIGNED_ALLOC },
 	};
+	unsigned int i = p[1] & 7u;
+	uint64_t got, text, mask;
 
-	for (size_t i = 0; i < sizeof(fast_types) / sizeof(fast_types[0]); i++) {
-		if (load32(p) == load32((const uint8_t *)fast_types[i].text) &&
-		    !memcmp(p, fast_types[i].text, fast_types[i].len)) {
-			*ret_len = fast_types[i].len;
-			return fast_types[i].type;
-		}
-	}
-	return MT_EVENT_NONE;
+	memcpy(&got, p, sizeof(got));
+	memcpy(&text, fast_types[i].text, sizeof(text));
+	memcpy(&mask, fast_types[i].mask, sizeof(mask));
+	/* Letters without a type have a mask of zeros, and the type MT_EVENT_NONE. */
+	if ((got & mask) != text)
+		return MT_EVENT_NONE;
+	if (fast_types[i].type == MT_EVENT_ALIGNED_ALLOC && memcmp(p + 8, "Alloc", 5))
+		return MT_EVENT_NONE;
+	*ret_len = fast_types[i].len;
+	return fast_types[i].type;
 }
 
 /*
@@ -117,10 +151,10 @@ static inline const uint8_t *decode_fast(const uint8_t *p, struct mt_event *e)
 	p = FAST_TEXT(p, "\xa3tid");
 	p = fast_pid(p, &e->tid);
 	p = FAST_TEXT(p, "\xa9timestamp");
-	p = fast_uint(p, &e->timestamp_ns);
+	p = fast_steady_uint(p, &e->timestamp_ns);
 	p = FAST_TEXT(p, "\xa4"
 			 "addr");
-	p = fast_uint(p, &e->addr);
+	p = fast_steady_uint(p, &e->addr);
 	p = FAST_TEXT(p, "\xa4type");
 	if (!p)
 		return NULL;
@@ -136,7 +170,7 @@ static inline const uint8_t *decode_fast(const uint8_t *p, struct mt_event *e)
 	p += len;
 	if (e->type != MT_EVENT_FREE) {
 		if (e->type == MT_EVENT_REALLOC && FAST_TEXT(p, "\xa8old_addr")) {
-			p = fast_uint(p + 9, &e->aux);
+			p = fast_steady_uint(p + 9, &e->aux);
 			e->flags = MT_EVENT_HAS_OLD;
 			fields++;
 		}
