@@ -52,7 +52,7 @@ $(fuzz_all):
 	@target=$(@:fuzz-%=%); $(MKDIR_P) tests/fuzz/found/$$target && \
 	(cd $(top_srcdir) && $(FUZZ_CC) $(fuzz_flags) tests/fuzz/fuzz_$$target.c \
 		$(fuzz_sources_$(@:fuzz-%=%)) $(fuzz_libs) -o $(abs_top_builddir)/tests/fuzz/fuzz_$$target) && \
-	tests/fuzz/fuzz_$$target -max_len=4096 -timeout=20 -max_total_time=$(FUZZ_SECONDS) \
+	tests/fuzz/fuzz_$$target -max_len=2048 -len_control=10 -timeout=20 -max_total_time=$(FUZZ_SECONDS) \
 		-artifact_prefix=tests/fuzz/found/$$target- -print_final_stats=1 \
 		tests/fuzz/found/$$target $(abs_top_srcdir)/tests/fuzz/corpus/$$target
 check-fuzz:
@@ -66,7 +66,8 @@ tests_e2e_hostile_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_hostile_client_SOURCES = tests/e2e/hostile_client.c
 tests_e2e_hostile_client_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_hostile_client_LDFLAGS = $(E2E_LDFLAGS)
-HOSTILE_TESTS = tests/e2e/run_faults.sh tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
+HOSTILE_TESTS = tests/e2e/kind35_valgrind.sh tests/e2e/run_faults.sh \
+	tests/e2e/run_privileges.sh tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
 TESTS += $(HOSTILE_TESTS)
 EXTRA_DIST += $(HOSTILE_TESTS)
 
@@ -75,3 +76,10 @@ check_LTLIBRARIES += tests/e2e/libfault.la
 tests_e2e_libfault_la_SOURCES = tests/e2e/fault.c
 tests_e2e_libfault_la_CFLAGS = $(E2E_CFLAGS) -fvisibility=hidden
 tests_e2e_libfault_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
+
+# Unit tests and the fuzz corpora under valgrind's memcheck: an error is a failed test.
+VALGRIND = valgrind -q --error-exitcode=9
+.PHONY: check-valgrind
+check-valgrind:
+	$(MAKE) check TESTS='$(filter tests/unit/test_% tests/fuzz/replay_%,$(TESTS))' \
+		LOG_COMPILER='$(VALGRIND)'

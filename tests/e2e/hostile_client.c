@@ -9,6 +9,7 @@
  *   silent    1,000 connections that say nothing, kept open until the parent ends them
  *   fds       messages with as many descriptors as go in, right and wrong ones
  *   repeat    3,000 right hellos of one and the same image, whose segments nobody uses
+ *   once      one right hello
  *   noise     messages of random bytes, from several processes at once
  */
 #include <stddef.h>
@@ -176,6 +177,12 @@ static void repeat(void)
 	}
 }
 
+static void say_once(void)
+{
+	say(&hello, sizeof(hello), 0);
+	say(&hello, sizeof(hello), 1);
+}
+
 static void make_noise(void)
 {
 	uint64_t message[32], value = 88172645463325252u + (uint64_t)getpid();
@@ -208,8 +215,9 @@ static const struct attack {
 	const char *name;
 	void (*run)(void);
 } attacks[] = {
-	{ "token", try_tokens },     { "length", try_lengths }, { "silent", stay_silent },
-	{ "fds", send_descriptors }, { "repeat", repeat },	{ "noise", make_noise_together },
+	{ "token", try_tokens },	  { "length", try_lengths }, { "silent", stay_silent },
+	{ "fds", send_descriptors },	  { "repeat", repeat },	     { "once", say_once },
+	{ "noise", make_noise_together },
 };
 
 int main(int argc, char **argv)
