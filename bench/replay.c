@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What reading costs: the replay alone over heaps of several sizes, with a flat hash table (no
- * pages, no lazy copy, no prefetch) beside it; a fork of a large heap, with an eager copy beside
+ * What reading costs: the replay alone over heaps of several sizes, with one thread and with two
+ * (CPU time, and time on the clock), with a flat hash table (no pages, no lazy copy, no prefetch,
+ * no order of the file to keep) beside it; a fork of a large heap, with an eager copy beside
  * it; and the commands over a whole file, with its decoding alone beside them. The trace is 48 %
  * mallocs, 42 % frees, 10 % reallocs of random blocks, four threads.
  *
@@ -43,6 +44,14 @@ static double now_ns(void)
 
 	/* Of this process alone: what else the machine does stays out. */
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static double wall_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
@@ -152,9 +161,9 @@ static struct mt_event *make_events(size_t live, size_t warm, size_t count)
 	return events;
 }
 
-static struct mt_replay *replay_new(void)
+static struct mt_replay *replay_new(unsigned threads)
 {
-	struct mt_replay_options options = { 0 };
+	struct mt_replay_options options = { .threads = threads };
 	struct mt_replay *replay;
 
 	must(!mt_replay_new(&options, &replay), "mt_replay_new");
@@ -236,22 +245,35 @@ static struct flat flat_new(size_t live)
 	return flat;
 }
 
+/* One replay: what it costs an event, behind the events that fill the heap. */
+static void time_replay(unsigned threads, const struct mt_event *events, size_t warm, size_t count,
+			double *ret_cpu, double *ret_wall)
+{
+	struct mt_replay *replay = replay_new(threads);
+	double cpu, wall;
+
+	play(replay, events, warm);
+	cpu = now_ns();
+	wall = wall_ns();
+	play(replay, events + warm, count);
+	*ret_cpu = (now_ns() - cpu) / (double)count;
+	*ret_wall = (wall_ns() - wall) / (double)count;
+	mt_replay_free(replay);
+}
+
 static void bench_replay(const char *name, size_t live, size_t count)
 {
 	size_t warm = live;
 	struct mt_event *events = make_events(live, warm, count);
-	double paged[REPEATS], flat[REPEATS];
+	double one_cpu[REPEATS], one_wall[REPEATS], two_cpu[REPEATS], two_wall[REPEATS];
+	double flat[REPEATS];
 
 	for (int i = 0; i < REPEATS; i++) {
-		struct mt_replay *replay = replay_new();
 		struct flat table = flat_new(live);
 		double start;
 
-		play(replay, events, warm);
-		start = now_ns();
-		play(replay, events + warm, count);
-		paged[i] = (now_ns() - start) / (double)count;
-		mt_replay_free(replay);
+		time_replay(1, events, warm, count, &one_cpu[i], &one_wall[i]);
+		time_replay(2, events, warm, count, &two_cpu[i], &two_wall[i]);
 		flat_play(&table, events, warm);
 		start = now_ns();
 		flat_play(&table, events + warm, count);
@@ -259,7 +281,10 @@ static void bench_replay(const char *name, size_t live, size_t count)
 		free(table.keys);
 		free(table.sizes);
 	}
-	report(name, "replay", "ns_per_event", paged);
+	report(name, "replay", "ns_per_event", one_cpu);
+	report(name, "replay", "wall_ns_per_event", one_wall);
+	report(name, "2 threads", "ns_per_event", two_cpu);
+	report(name, "2 threads", "wall_ns_per_event", two_wall);
 	report(name, "flat", "ns_per_event", flat);
 	free(events);
 }
@@ -280,7 +305,7 @@ static void bench_fork(size_t live)
 					       .size = 48 };
 	flat_play(&table, events, live);
 	for (int i = 0; i < REPEATS; i++) {
-		struct mt_replay *replay = replay_new();
+		struct mt_replay *replay = replay_new(1);
 		double start;
 
 		play(replay, events, live);
@@ -395,6 +420,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	bench_replay("4k-live", 4096, count);
+	bench_replay("100k-live", 100000, count);
 	bench_replay("1m-live", 1000000, count);
 	bench_replay("4m-live", 4000000, count);
 	bench_fork(4000000);

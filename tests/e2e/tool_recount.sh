@@ -7,6 +7,11 @@ need_python
 # recounted NAME FILE
 recounted()
 {
+	for command in stat verify; do
+		"$MEMTRACK" "$command" --json --threads 1 "$2" >alone 2>err
+		"$MEMTRACK" "$command" --json --threads 3 "$2" >together 2>err
+		same_text "$1: $command finds the same with three threads" alone together
+	done
 	"$MEMTRACK" stat --json "$2" >json 2>err || tap_fail "$1: stat ends with 0" err
 	"$PYTHON" -B "$E2E/recount.py" "$2" json >out 2>&1
 	tap_verdict "$1: every figure is as counted again" $? out

@@ -44,6 +44,7 @@ tap_check "unknown command: is said" grep -q "frobnicate.*memtrack --help" err
 gives "unknown option: ends with 2" 2 "$MEMTRACK" --frobnicate
 gives "help of an unknown command: ends with 2" 2 "$MEMTRACK" help frobnicate
 for command in stat dump verify modules; do
+	gives "$command with no threads: ends with 2" 2 "$MEMTRACK" "$command" --threads 0 a
 	gives "$command without a file: ends with 2" 2 "$MEMTRACK" "$command"
 	gives "$command with two files: ends with 2" 2 "$MEMTRACK" "$command" a b
 	gives "$command with an unknown option: ends with 2" 2 "$MEMTRACK" "$command" --frobnicate a
