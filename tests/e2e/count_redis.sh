@@ -21,5 +21,5 @@ redis-cli -s "$socket" shutdown nosave
 wait "$server"
 exit "${status:-$?}"
 END
-counted "redis-server and redis-benchmark" sh "$WORK/serve.sh" "$WORK" "$(long 2000 100000)"
+counted "redis-server and redis-benchmark" sh "$WORK/serve.sh" "$WORK" "$(long 2000 20000)"
 tap_done

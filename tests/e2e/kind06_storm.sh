@@ -4,7 +4,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 
-pairs=$(long 60000 2000000)
+pairs=$(long 60000 400000)
 tracked "8 threads on one processor" taskset -c 0 "$PROGRAMS/passer" 8 "$pairs" churn
 dump run >"$WORK/all"
 tap_check "8 threads on one processor: every pair is there" test \

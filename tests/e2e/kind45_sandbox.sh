@@ -3,7 +3,7 @@
 # records too: the hooks need none. In strict mode recording stops, counted.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
-blocks=$(long 300000 3000000)
+blocks=$(long 300000 1000000)
 "$PROGRAMS/sandbox" filter 10
 test $? -eq 0 || tap_skip_all "no seccomp here"
 tracked "seccomp filter" "$PROGRAMS/sandbox" filter "$blocks"

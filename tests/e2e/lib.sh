@@ -83,7 +83,7 @@ track()
 	track_file=$WORK/$1
 	shift
 	rm -f "$track_file"
-	bounded "${TRACK_SECONDS:-60}" "$LAUNCHER" -q ${TRACK_OPTIONS:-} -o "$track_file" -- "$@"
+	bounded "$(long 60 300)" "$LAUNCHER" -q ${TRACK_OPTIONS:-} -o "$track_file" -- "$@"
 }
 
 # dump NAME [OPTION...]
