@@ -18,6 +18,7 @@ include bench/hook.mk
 include bench/merge.mk
 include bench/replay.mk
 include bench/run.mk
+include bench/scan.mk
 EXTRA_PROGRAMS += $(bench_all) bench/pairs bench/run
 CLEANFILES += $(bench_all) bench/pairs bench/run
 

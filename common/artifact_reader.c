@@ -313,7 +313,7 @@ static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch 
 	ret->offset = r->frame.start;
 	ret->cut = r->frame.cut;
 	ret->content = content;
-	ret->content_len = err ? 0 : decoded.consumed;
+	ret->content_len = err || !content ? 0 : decoded.consumed;
 	r->in_frame += decoded.n + decoded.unknown;
 	if (r->hints.filtered)
 		ret->n = filter_events(&r->hints.filter, decoded.events, ret->n);

@@ -15,7 +15,7 @@
  */
 typedef uint8_t v16 __attribute__((vector_size(16)));
 
-enum { LANES = 16, STRIDE = 64 };
+enum { LANES = 16, STRIDE = 64, AHEAD = 1024 };
 
 /* Backwards from "type": so long is what stands in front of it at most, and at least. */
 enum {
@@ -76,34 +76,33 @@ static inline bool is_needle(uint32_t word)
 	return word == WORD_FORK || word == WORD_EXEC || word == WORD_STAC || word == WORD_PPIN;
 }
 
-/* In these lanes of 16 bytes, which have 3 more behind them. LANES if there is none. */
-static size_t needle_in(const uint8_t *p, v16 found)
+/* The first needle that begins in these bytes, which have 3 more behind them; STRIDE: none. */
+static __attribute__((noinline)) size_t needle_in(const uint8_t *p, v16 a, v16 b, v16 c, v16 d)
 {
-	uint8_t lanes[LANES];
+	v16 found[STRIDE / LANES] = { a, b, c, d };
+	uint8_t lanes[STRIDE];
 
-	memcpy(lanes, &found, sizeof(lanes));
-	for (size_t i = 0; i < LANES; i++)
+	memcpy(lanes, found, sizeof(lanes));
+	for (size_t i = 0; i < STRIDE; i++)
 		if (lanes[i] && is_needle(word_at(p + i)))
 			return i;
-	return LANES;
+	return STRIDE;
 }
 
 size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at)
 {
 	while (len - at >= STRIDE + 4) {
 		const uint8_t *p = content + at;
-		v16 found[STRIDE / LANES];
+		v16 a = candidates(p), b = candidates(p + LANES);
+		v16 c = candidates(p + 2 * LANES), d = candidates(p + 3 * LANES);
 
-		for (size_t i = 0; i < STRIDE / LANES; i++)
-			found[i] = candidates(p + i * LANES);
-		if (any(found[0] | found[1] | found[2] | found[3])) {
-			for (size_t i = 0; i < STRIDE / LANES; i++) {
-				size_t lane =
-					any(found[i]) ? needle_in(p + i * LANES, found[i]) : LANES;
+		/* The content has just been written, but it is larger than the nearest caches. */
+		__builtin_prefetch(p + AHEAD);
+		if (any(a | b | c | d)) {
+			size_t place = needle_in(p, a, b, c, d);
 
-				if (lane != LANES)
-					return at + i * LANES + lane;
-			}
+			if (place != STRIDE)
+				return at + place;
 		}
 		at += STRIDE;
 	}

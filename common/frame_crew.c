@@ -34,9 +34,19 @@ struct slot {
 	bool hinted;
 	bool search;
 	struct mt_crew_frame frame;
+	struct mt_buf content; /* of the frame, when its events may point into it */
+	struct mt_frame_dec *dec;
+};
+
+/*
+ * What a worker has for itself. Its buffers stay in its processor's cache from
+ * frame to frame; the content is exchanged with the slot's only when it has to
+ * last.
+ */
+struct worker {
+	ZSTD_DCtx *dctx;
 	struct mt_buf input;
 	struct mt_buf content;
-	struct mt_frame_dec *dec;
 };
 
 struct mt_frame_crew {
@@ -64,19 +74,19 @@ static struct slot *slot_of(struct mt_frame_crew *crew, unsigned int nth)
 }
 
 /* All of the frame's bytes, or false: then its reading is not for here. */
-static bool read_input(int fd, struct slot *s)
+static bool read_input(struct worker *w, int fd, const struct mt_frame_extent *extent)
 {
-	size_t len = (size_t)(s->frame.extent.end - s->frame.extent.start);
+	size_t len = (size_t)(extent->end - extent->start);
 
-	s->input.len = 0;
-	if (mt_buf_reserve(&s->input, len))
+	w->input.len = 0;
+	if (mt_buf_reserve(&w->input, len))
 		return false;
-	while (s->input.len < len) {
-		ssize_t n = pread(fd, s->input.data + s->input.len, len - s->input.len,
-				  (off_t)(s->frame.extent.start + s->input.len));
+	while (w->input.len < len) {
+		ssize_t n = pread(fd, w->input.data + w->input.len, len - w->input.len,
+				  (off_t)(extent->start + w->input.len));
 
 		if (n > 0)
-			s->input.len += (size_t)n;
+			w->input.len += (size_t)n;
 		else if (n == 0 || errno != EINTR)
 			return false;
 	}
@@ -87,11 +97,11 @@ static bool read_input(int fd, struct slot *s)
  * The content's room. The size in the frame's header is a claim: it says how
  * much to provide, up to the limit, and zstd holds the content to it.
  */
-static size_t content_room(const struct slot *s)
+static size_t content_room(const struct worker *w)
 {
-	unsigned long long size = ZSTD_getFrameContentSize(s->input.data, s->input.len);
+	unsigned long long size = ZSTD_getFrameContentSize(w->input.data, w->input.len);
 	/* Behind the descriptor, 5 bits of the window's logarithm above 10. */
-	unsigned int window_log = s->input.len > 5 ? 10u + (s->input.data[5] >> 3) : 0;
+	unsigned int window_log = w->input.len > 5 ? 10u + (w->input.data[5] >> 3) : 0;
 
 	if (size == ZSTD_CONTENTSIZE_ERROR)
 		return 0;
@@ -101,25 +111,25 @@ static size_t content_room(const struct slot *s)
 	return window_log < MT_FRAME_WINDOW_LOG ? MT_CREW_CONTENT : 0;
 }
 
-static bool decompress(ZSTD_DCtx *dctx, struct slot *s)
+static bool decompress(struct worker *w)
 {
 	size_t room, got;
 
-	if (ZSTD_findFrameCompressedSize(s->input.data, s->input.len) != s->input.len)
+	if (ZSTD_findFrameCompressedSize(w->input.data, w->input.len) != w->input.len)
 		return false;
-	room = content_room(s);
-	s->content.len = 0;
-	if (!room || mt_buf_reserve(&s->content, room))
+	room = content_room(w);
+	w->content.len = 0;
+	if (!room || mt_buf_reserve(&w->content, room))
 		return false;
-	got = ZSTD_decompressDCtx(dctx, s->content.data, room, s->input.data, s->input.len);
+	got = ZSTD_decompressDCtx(w->dctx, w->content.data, room, w->input.data, w->input.len);
 	if (ZSTD_isError(got))
 		return false;
-	s->content.len = got;
+	w->content.len = got;
 	return true;
 }
 
 /* Whether the frame is as writers make them; then it is decoded. */
-static bool work_on(int fd, ZSTD_DCtx *dctx, struct slot *s)
+static bool work_on(struct worker *w, int fd, struct slot *s)
 {
 	struct mt_decoded *decoded = &s->frame.decoded;
 	bool walked = true;
@@ -129,16 +139,23 @@ static bool work_on(int fd, ZSTD_DCtx *dctx, struct slot *s)
 	s->frame.searched = false;
 	if (!s->dec)
 		s->dec = mt_frame_dec_new();
-	if (!s->dec || !read_input(fd, s) || !decompress(dctx, s))
+	if (!w->dctx || !s->dec || !read_input(w, fd, &s->frame.extent) || !decompress(w))
 		return false;
 	if (s->search)
-		ret = mt_event_search(s->dec, s->content.data, s->content.len, decoded, &walked);
+		ret = mt_event_search(s->dec, w->content.data, w->content.len, decoded, &walked);
 	else
-		ret = mt_frame_dec_run(s->dec, s->content.data, s->content.len, decoded);
-	if (ret || decoded->consumed != s->content.len)
+		ret = mt_frame_dec_run(s->dec, w->content.data, w->content.len, decoded);
+	if (ret || decoded->consumed != w->content.len)
 		return false;
 	s->frame.searched = !walked;
-	s->frame.content = s->content.data;
+	s->frame.content = NULL;
+	if (walked || decoded->n) {
+		struct mt_buf other = s->content;
+
+		s->content = w->content;
+		w->content = other;
+		s->frame.content = s->content.data;
+	}
 	if (s->hinted) {
 		s->frame.seen = (struct mt_frame_hint){ .frame_len = s->frame.extent.end -
 								     s->frame.extent.start };
@@ -159,7 +176,7 @@ static struct slot *next_queued(struct mt_frame_crew *crew)
 static void *work(void *data)
 {
 	struct mt_frame_crew *crew = data;
-	ZSTD_DCtx *dctx = ZSTD_createDCtx();
+	struct worker w = { .dctx = ZSTD_createDCtx() };
 
 	pthread_mutex_lock(&crew->lock);
 	for (;;) {
@@ -174,14 +191,16 @@ static void *work(void *data)
 		}
 		s->state = WORKING;
 		pthread_mutex_unlock(&crew->lock);
-		plain = dctx && work_on(crew->src.fd, dctx, s);
+		plain = work_on(&w, crew->src.fd, s);
 		pthread_mutex_lock(&crew->lock);
 		s->plain = plain;
 		s->state = DONE;
 		pthread_cond_signal(&crew->progress);
 	}
 	pthread_mutex_unlock(&crew->lock);
-	ZSTD_freeDCtx(dctx);
+	ZSTD_freeDCtx(w.dctx);
+	mt_buf_fini(&w.input);
+	mt_buf_fini(&w.content);
 	return NULL;
 }
 
@@ -354,7 +373,6 @@ void mt_frame_crew_free(struct mt_frame_crew *crew)
 	for (unsigned int i = 0; i < crew->threads_n; i++)
 		pthread_join(crew->threads[i], NULL);
 	for (unsigned int i = 0; i < crew->slots_n; i++) {
-		mt_buf_fini(&crew->slots[i].input);
 		mt_buf_fini(&crew->slots[i].content);
 		mt_frame_dec_free(crew->slots[i].dec);
 	}

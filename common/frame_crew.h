@@ -14,10 +14,10 @@
  * would without a crew and says what is wrong with it. So a crew changes how
  * fast an artifact is read and nothing that is read.
  *
- * Memory: for each of the threads + 2 frames that are under way the frame, its
- * content, a batch of events and what belongs to them: 9 MB for frames of
- * heap events, at most MT_CREW_INPUT + MT_CREW_CONTENT + 20 MiB; whatever the
- * file claims.
+ * Memory: for each of the threads + 2 frames that are under way its content, a
+ * batch of events and what belongs to them: 8 MB for frames of heap events, at
+ * most MT_CREW_CONTENT + 28 MiB; and for each thread at most MT_CREW_INPUT +
+ * MT_CREW_CONTENT. Whatever the file claims.
  *
  * Thread rule: one owner, who makes all calls. Descriptors are read by position
  * and never mapped: a file that shrinks costs the frames that are gone.
@@ -40,9 +40,9 @@ struct mt_frame_crew;
 /* A data frame that was decoded. */
 struct mt_crew_frame {
 	struct mt_frame_extent extent; /* whole_blocks is not counted */
-	const uint8_t *content;
-	struct mt_decoded decoded; /* all its events; or, if searched, those searched for */
-	struct mt_frame_hint seen; /* of them, when the frame has a hint */
+	const uint8_t *content;	       /* NULL if it was searched and nothing found */
+	struct mt_decoded decoded;     /* all its events; or, if searched, those searched for */
+	struct mt_frame_hint seen;     /* of them, when the frame has a hint */
 	bool searched;
 };
 
