@@ -11,7 +11,7 @@ fuzz_replays = \
 	tests/fuzz/replay_fused tests/fuzz/replay_merge tests/fuzz/replay_order
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)
-EXTRA_DIST += tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/corpus docs/limits.md
 
 tests_fuzz_replay_artifact_SOURCES = tests/fuzz/fuzz_artifact.c $(fuzz_common)
 tests_fuzz_replay_artifact_LDADD = libmtcommon.la
