@@ -86,7 +86,7 @@ static void drop_unused(struct mt_order *order, const struct mt_image *newer)
 			waiting++;
 			waits = false;
 		}
-		if (!waits || image->bind_count != 0) {
+		if (!waits || image->bind_count != 0 || image->queued != 0) {
 			at = &image->next;
 			continue;
 		}
@@ -551,7 +551,7 @@ static void settle_image(struct mt_order *order, struct mt_image *image)
 /* Nobody is known to have the segment mapped. */
 static bool image_is_over(const struct mt_image *image)
 {
-	return image->users == 0 && image->bind_count == 0;
+	return image->users == 0 && image->bind_count == 0 && image->queued == 0;
 }
 
 void mt_drain_settle(struct mt_order *order)

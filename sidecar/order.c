@@ -55,8 +55,8 @@ void mt_order_free(struct mt_order *order)
 
 	if (!order)
 		return;
+	mt_pending_free(order); /* its events point to images */
 	mt_drain_free(order);
-	mt_pending_free(order);
 	mt_processes_free(order);
 	while ((space = order->orphans) != NULL) {
 		order->orphans = space->next;

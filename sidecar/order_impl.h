@@ -73,6 +73,7 @@ struct mt_image {
 	struct mt_bind **binds; /* by process slot */
 	uint32_t bind_count;	/* in use */
 	uint32_t users;		/* processes whose memory maps the segment */
+	uint32_t queued;	/* events of our side that point here */
 	pid_t pid;		/* who registered */
 	uint64_t hello_ns;
 	uint64_t since_ns;    /* taken in */

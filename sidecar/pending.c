@@ -57,8 +57,11 @@ void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t
 {
 	struct mt_kev_node *node = node_new(order, event, stamp, image);
 
-	if (node)
-		enqueue(order, node);
+	if (!node)
+		return;
+	if (image)
+		image->queued++;
+	enqueue(order, node);
 }
 
 void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, uint64_t stamp)
@@ -88,6 +91,8 @@ static void remove_head(struct mt_order *order)
 {
 	struct mt_kev_node *node = order->kernel_head;
 
+	if (node->image)
+		node->image->queued--;
 	order->kernel_head = node->next;
 	if (!order->kernel_head)
 		order->kernel_tail = &order->kernel_head;
