@@ -21,13 +21,13 @@ attack()
 		test "$2" != silent || { sleep 0.5; kill $attacker; }
 		wait $attacker
 		"$1/blocks" 100 4444
-		# Clients that are gone are let go when they are noticed.
+		# Clients that are gone are let go when they are noticed; ls is one itself.
 		i=0
-		while test "$(ls /proc/$PPID/fd | wc -l)" -gt "$(cat "$3.before")" && test $i -lt 100; do
+		while ls /proc/$PPID/fd | wc -l >"$3.after" &&
+			test "$(cat "$3.after")" -gt "$(cat "$3.before")" && test $i -lt 100; do
 			sleep 0.05
 			i=$((i + 1))
 		done
-		ls /proc/$PPID/fd | wc -l >"$3.after"
 		grep VmHWM /proc/$PPID/status | tr -dc 0-9 >"$3.hwm"
 		exit 7' sh "$PROGRAMS" "$how" "$WORK/seen" 2>"$WORK/err" </dev/null
 	tap_equal "$how: ends as the command does" 7 $?
