@@ -299,6 +299,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "hostile: no shared memory was found\n");
 		return 3;
 	}
+	/* With the free chunks spoiled, recording may wait for ever for one: its own affair too. */
+	alarm((unsigned)seconds + 2);
 	writer = fork();
 	if (writer == 0)
 		attack(found->write, seconds);
