@@ -28,7 +28,8 @@ const char *mt_kbpf_tier_name(enum mt_kbpf_tier tier)
 /* What libbpf said first when a load failed; it prints by way of one function for all threads. */
 static char first_warning[160];
 
-static int warning_keep(enum libbpf_print_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int warning_keep(enum libbpf_print_level level,
+							      const char *format, va_list args)
 {
 	size_t len = strlen(first_warning);
 

@@ -16,9 +16,7 @@ codec_tests = \
 check_PROGRAMS += $(codec_tests) tests/unit/make_artifact
 TESTS += $(codec_tests)
 codec_support = tests/unit/codec_support.c tests/unit/codec_support.h
-# Criterion defines its tests as variables without a declaration.
-codec_cflags = $(AM_CFLAGS) -Wno-missing-variable-declarations $(CRITERION_CFLAGS) \
-	$(ZSTD_CFLAGS) $(MSGPACK_CFLAGS)
+codec_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(ZSTD_CFLAGS) $(MSGPACK_CFLAGS)
 codec_libs = libmtcommon.la $(CRITERION_LIBS) $(ZSTD_LIBS) $(MSGPACK_LIBS)
 
 tests_unit_test_artifact_reader_SOURCES = tests/unit/test_artifact_reader.c $(codec_support)

@@ -32,7 +32,6 @@ if HAVE_CRITERION
 check_PROGRAMS += tests/unit/test_kernel_merge
 TESTS += tests/unit/test_kernel_merge
 tests_unit_test_kernel_merge_SOURCES = tests/unit/test_kernel_merge.c
-tests_unit_test_kernel_merge_CFLAGS = $(AM_CFLAGS) -Wno-missing-variable-declarations \
-	$(CRITERION_CFLAGS)
+tests_unit_test_kernel_merge_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 tests_unit_test_kernel_merge_LDADD = libmtkernel.la $(CRITERION_LIBS)
 endif

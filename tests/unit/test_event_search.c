@@ -182,9 +182,10 @@ Test(event_search, random_events_of_all_types_are_as_walked)
 /* Paths and stacks that hold encoded events, whole and cut, and names of types. */
 Test(event_search, events_inside_paths_and_stacks_are_none)
 {
+	/* The hexadecimal digits of an escape would go on into "F". */
+	static const char type_fork[] = "\xa4type\xa4\106ork";
 	static const char *const names[] = { "/opt/Fork/Exec/Mapping", "/Stack", "ppinppin",
-					     "\xa4type\xa4"
-					     "Fork" };
+					     type_fork };
 	uint64_t state = 17;
 	size_t paths_walked = 0;
 
