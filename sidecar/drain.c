@@ -314,7 +314,7 @@ void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_proces
 	bind->process = process;
 	bind->next = process->binds;
 	process->binds = bind;
-	if (!process->space)
+	if (!process->space && !process->exited)
 		process->space = mt_space_new(&order->budget);
 	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next) {
 		tell_origin(order, reader);

@@ -147,6 +147,11 @@ static bool has_space(struct mt_order *order, struct mt_reader *reader)
 
 void mt_order_admit(struct mt_order *order, struct mt_reader *reader)
 {
+	/* Nothing of a process stands behind its Exit. */
+	if (reader->bind->process->exited) {
+		mt_reader_give_up(order, reader);
+		return;
+	}
 	/* Without memory the reader waits for the next round, in which it is admitted again. */
 	if (!has_space(order, reader) || !mt_merge_reserve(&order->merge, order->merge.count + 2))
 		return;

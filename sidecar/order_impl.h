@@ -99,6 +99,7 @@ struct mt_process {
 	size_t record;		/* in order->records */
 	uint64_t exec_ns;	/* the last Exec written, 0: none */
 	uint64_t image_ns;	/* hello of the image attached last */
+	uint64_t exit_ns;	/* of the Exit, once it was written */
 	int32_t pid, ns_pid, parent_pid;
 	bool vfork;
 	bool fork_asked; /* its Fork came from our side */
@@ -181,10 +182,21 @@ struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
 void mt_process_attach(struct mt_order *order, struct mt_image *image);
 /*
+ * The process that did something at `time_ns` when that was before its Exit, which was written
+ * already: nothing of it can be told any more. NULL: there is no such process.
+ */
+struct mt_process *mt_process_ended_after(const struct mt_order *order, int32_t pid,
+					  uint64_t time_ns);
+/* The image gets no Exec: its process has ended. What was recorded in it is counted as lost. */
+void mt_process_abandon(struct mt_process *process, struct mt_image *image);
+/*
  * Is pid a live process that does not record through this image's segment? What the segment says of
  * it is then a lie: the slots are the program's to write.
  */
 bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struct mt_image *image);
+
+/* Its process exits, or has exited, in the artifact: what was not read yet is counted as lost. */
+void mt_reader_give_up(struct mt_order *order, struct mt_reader *reader);
 
 /*
  * Numbers of another PID namespace; 0: cannot be told. The search goes through /proc, so a round

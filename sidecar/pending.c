@@ -35,15 +35,31 @@ static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev 
 	return node;
 }
 
+/*
+ * The place of a node that is not the last by its stamp. What a process did first comes first: the
+ * stamps of two times that are equal, or nearly, are made with clock samples of two drains, and the
+ * later time may get the lower stamp.
+ */
+static struct mt_kev_node **place_of(struct mt_order *order, struct mt_kev_node *node)
+{
+	struct mt_kev_node **at;
+
+	for (at = &order->kernel_head; *at; at = &(*at)->next)
+		if ((*at)->event.pid == node->event.pid && (*at)->stamp > node->stamp &&
+		    (*at)->event.time_ns <= node->event.time_ns)
+			node->stamp = (*at)->stamp;
+	for (at = &order->kernel_head; *at && (*at)->stamp <= node->stamp;)
+		at = &(*at)->next;
+	return at;
+}
+
 static void enqueue(struct mt_order *order, struct mt_kev_node *node)
 {
 	struct mt_kev_node **at = order->kernel_tail;
 
 	node->round = order->round;
-	if (order->kernel_head && node->stamp < order->kernel_last_stamp) {
-		for (at = &order->kernel_head; *at && (*at)->stamp <= node->stamp;)
-			at = &(*at)->next;
-	}
+	if (order->kernel_head && node->stamp < order->kernel_last_stamp)
+		at = place_of(order, node);
 	node->next = *at;
 	*at = node;
 	if (!node->next) {
@@ -191,10 +207,18 @@ static bool exec_was_written(const struct mt_order *order, const struct mt_image
 }
 
 /* The process of a forked child's slot: it has the segment by inheritance and no slot yet. */
-static struct mt_process *match_child(const struct mt_order *order, const struct mt_bind *bind)
+static struct mt_process *match_child(struct mt_order *order, const struct mt_bind *bind)
 {
-	struct mt_process *process = mt_process_find(order, bind->claim.pid);
+	struct mt_process *process = mt_process_find(order, bind->claim.pid), *ended;
 
+	if (process && process->exited && !bind->image->nested) {
+		/* Noticed too late: nothing of it is read any more. */
+		ended = mt_process_ended_after(
+			order, bind->claim.pid,
+			mt_clock_ns(&order->sink.clock, bind->claim.claim_stamp));
+		if (ended)
+			return ended;
+	}
 	if (process && process->image == bind->image && !process->binds &&
 	    (process->ns_pid == 0 || process->ns_pid == bind->claim.pid))
 		return process;
@@ -208,7 +232,7 @@ static struct mt_process *match_child(const struct mt_order *order, const struct
 	return NULL;
 }
 
-static struct mt_process *match(const struct mt_order *order, const struct mt_bind *bind)
+static struct mt_process *match(struct mt_order *order, const struct mt_bind *bind)
 {
 	if (!bind->root)
 		return match_child(order, bind);
@@ -219,9 +243,18 @@ void mt_gates_open(struct mt_order *order)
 {
 	struct mt_bind **at = &order->waiting, *bind;
 
-	for (struct mt_image *image = order->images; image; image = image->next)
-		if (!image->attached && exec_was_written(order, image))
+	for (struct mt_image *image = order->images; image; image = image->next) {
+		struct mt_process *ended;
+
+		if (image->attached)
+			continue;
+		/* A hello that nobody waited for any more: the sender was killed meanwhile. */
+		ended = mt_process_ended_after(order, image->pid, image->hello_ns);
+		if (ended)
+			mt_process_abandon(ended, image);
+		else if (exec_was_written(order, image))
 			mt_process_attach(order, image);
+	}
 	while ((bind = *at) != NULL) {
 		struct mt_process *process = match(order, bind);
 
@@ -249,7 +282,14 @@ static void ask_exec(struct mt_order *order, struct mt_image *image)
 		.tid = image->pid,
 		.time_ns = image->hello_ns,
 	};
+	struct mt_process *process = mt_process_find(order, image->pid);
 
+	/* The kernel would have told of another process with the number of one that has ended. */
+	if (process && process->exited && !image->root && order->options.kernel_events &&
+	    !order->kernel_lossy) {
+		mt_process_abandon(process, image);
+		return;
+	}
 	image->exec_asked = true;
 	mt_pending_add(order, &event,
 		       stamp_now_or_before(

@@ -69,6 +69,25 @@ struct mt_process *mt_process_get(struct mt_order *order, int32_t pid)
 	return process ? process : add(order, pid, 0);
 }
 
+struct mt_process *mt_process_ended_after(const struct mt_order *order, int32_t pid,
+					  uint64_t time_ns)
+{
+	struct mt_process *process = mt_process_find(order, pid);
+
+	return process && process->exited && time_ns <= process->exit_ns ? process : NULL;
+}
+
+/* The process that a new image is of. One that has exited stays so: whoever has its number now is
+ * another, whose Fork was lost. NULL: the word came too late, or out of memory. */
+static struct mt_process *exec_process(struct mt_order *order, const struct mt_kev *kev)
+{
+	struct mt_process *process = mt_process_find(order, kev->pid);
+
+	if (!process || !process->exited)
+		return mt_process_get(order, kev->pid);
+	return kev->time_ns <= process->exit_ns ? NULL : add(order, kev->pid, 0);
+}
+
 static struct mt_event *write_event(struct mt_order *order, const struct mt_process *process,
 				    enum mt_event_type type, const struct mt_kev_node *node)
 {
@@ -187,16 +206,60 @@ void mt_process_attach(struct mt_order *order, struct mt_image *image)
 
 static void apply_exec(struct mt_order *order, const struct mt_kev_node *node)
 {
-	struct mt_process *process = mt_process_get(order, node->event.pid);
+	struct mt_image *image = node->image;
+	struct mt_process *process, *ended;
 
-	if (!process)
+	if (image && image->attached) /* asked for, and the kernel's own came or its Exit did */
 		return;
+	process = exec_process(order, &node->event);
+	if (!process) {
+		ended = mt_process_ended_after(order, node->event.pid, node->event.time_ns);
+		if (image && ended)
+			mt_process_abandon(ended, image);
+		return;
+	}
 	end_memory(order, process);
 	process->vfork = false;
 	write_event(order, process, MT_EVENT_EXEC, node);
 	process->exec_ns = node->event.time_ns;
-	if (node->image && !node->image->attached)
-		mt_process_attach(order, node->image);
+	if (image)
+		mt_process_attach(order, image);
+}
+
+void mt_process_abandon(struct mt_process *process, struct mt_image *image)
+{
+	image->abandoned = true;
+	image->attached = true;
+	image->process = process;
+	image->users--;
+}
+
+void mt_reader_give_up(struct mt_order *order, struct mt_reader *reader)
+{
+	struct mt_stream *stream = &reader->stream;
+	uint64_t left = stream->seen - stream->taken;
+
+	order->sink.stats.lost[MT_LOST_TIMEOUT] += left;
+	mt_process_record(order, reader->bind->process)->lost[MT_LOST_TIMEOUT] += left;
+	stream->stopped = true;
+	stream->seen = stream->covered = stream->taken;
+}
+
+static void give_up_readers(struct mt_order *order, struct mt_process *process)
+{
+	for (struct mt_bind *bind = process->binds; bind; bind = bind->next)
+		for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
+			if (!mt_reader_drained(reader))
+				mt_reader_give_up(order, reader);
+}
+
+/* Images that registered and began no stream, or whose streams nobody waits for any more. */
+static void abandon_images(struct mt_order *order, struct mt_process *process)
+{
+	for (struct mt_image *image = order->images; image; image = image->next)
+		if (!image->attached && image->pid == process->pid &&
+		    image->hello_ns <= process->exit_ns)
+			mt_process_abandon(process, image);
 }
 
 static void apply_exit(struct mt_order *order, const struct mt_kev_node *node)
@@ -206,25 +269,18 @@ static void apply_exit(struct mt_order *order, const struct mt_kev_node *node)
 
 	if (!process || process->exited)
 		return;
+	give_up_readers(order, process); /* of them only those that the wait was given up for */
 	end_memory(order, process);
 	write_event(order, process, MT_EVENT_EXIT, node);
 	process->exited = true;
+	process->exit_ns = node->event.time_ns;
 	record = mt_process_record(order, process);
 	record->exited = true;
 	if (!record->status_known && !process->exit_asked && node->event.exit_status >= 0) {
 		record->exit_status = node->event.exit_status;
 		record->status_known = true;
 	}
-	/* An image that registered and never recorded has no stream that could end it. */
-	for (struct mt_image *image = order->images; image; image = image->next) {
-		if (image->attached || image->pid != process->pid || image->abandoned ||
-		    image->hello_ns > node->event.time_ns)
-			continue;
-		image->abandoned = true;
-		image->attached = true;
-		image->process = process;
-		image->users--;
-	}
+	abandon_images(order, process);
 }
 
 static void apply_thread_exit(struct mt_order *order, const struct mt_kev_node *node)
@@ -250,7 +306,7 @@ static void apply_mapping(struct mt_order *order, const struct mt_kev_node *node
 	struct mt_event *event;
 	char *path;
 
-	if (!process)
+	if (!process || process->exited)
 		return;
 	/* The event first: it may start a new batch, whose arena the rest must be in. */
 	event = write_event(order, process, MT_EVENT_MAPPING, node);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The order engine at the two ends of a process's image: what belongs behind Exec, and before Exit.
+ */
+#include <criterion/criterion.h>
+
+#include "sidecar/order_impl.h"
+#include "tests/unit/order_support.h"
+
+#define PID BENCH_PID
+
+static struct bench bench;
+static struct bench_image image;
+
+static void open_kernel(void)
+{
+	struct bench_options options = { .kernel_events = true };
+
+	bench_open(&bench, &options);
+}
+
+static void close_all(void)
+{
+	bench_close(&bench);
+}
+
+static struct mt_kev made(enum mt_kev_type type, uint64_t at)
+{
+	return (struct mt_kev){
+		.type = (int32_t)type,
+		.pid = PID,
+		.tid = PID,
+		.ns_pid = PID,
+		.ns_tid = PID,
+		.time_ns = bench.base + at,
+	};
+}
+
+static void kernel(enum mt_kev_type type, uint64_t at)
+{
+	bench.kernel[bench.kernel_count++] = made(type, at);
+}
+
+TestSuite(order_ends, .init = open_kernel, .fini = close_all);
+
+/* The sidecar reads the hello when its sender was killed and the Exit written. */
+Test(order_ends, hello_that_comes_after_the_exit_leaves_nothing)
+{
+	const struct mt_order_process *list;
+
+	kernel(MT_KEV_EXEC, 0);
+	kernel(MT_KEV_EXIT, 100);
+	bench_run(&bench);
+	bench.base += 50;
+	bench_image(&bench, &image, PID, 0);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 -0");
+	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
+	cr_assert_eq(list[0].events, 2);
+}
+
+Test(order_ends, records_that_come_after_the_exit_are_counted_as_lost)
+{
+	const struct mt_order_process *list;
+	struct mt_order_stats stats;
+	struct mt_writer writer;
+
+	kernel(MT_KEV_EXEC, 0);
+	kernel(MT_KEV_EXIT, 100);
+	bench_run(&bench);
+	bench.base += 50;
+	bench_image(&bench, &image, PID, 0);
+	writer = bench_thread(&image, image.proc, PID);
+	bench_put(&bench, &image, &writer, 10, MT_REC_MALLOC, 0x10, 8);
+	bench_put(&bench, &image, &writer, 20, MT_REC_FREE, 0x10, 8);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 -0");
+	cr_assert_eq(stats.lost[MT_LOST_TIMEOUT], 2);
+	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
+	cr_assert_eq(list[0].lost[MT_LOST_TIMEOUT], 2);
+}
+
+/* Whoever says hello with a time of its own making: the kernel has told of nobody new. */
+Test(order_ends, hello_from_the_future_makes_no_process)
+{
+	const struct mt_order_process *list;
+
+	kernel(MT_KEV_EXEC, 0);
+	kernel(MT_KEV_EXIT, 100);
+	bench_run(&bench);
+	bench.base += 200;
+	bench_image(&bench, &image, PID, 0);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 -0");
+	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
+}
+
+/* The image was known in time, its Exec was lost: it is made up, and the Exit waits. */
+Test(order_ends, exit_waits_for_an_exec_that_was_lost)
+{
+	struct mt_writer writer;
+
+	bench_image(&bench, &image, PID, 0);
+	writer = bench_thread(&image, image.proc, PID);
+	bench_put(&bench, &image, &writer, 10, MT_REC_MALLOC, 0x10, 8);
+	kernel(MT_KEV_EXIT, 100);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
+}
+
+/* Their times are equal; the stamps were made in two drains, with a clock sample between. */
+Test(order_ends, mapping_of_an_exec_stays_behind_it)
+{
+	struct mt_kev exec = made(MT_KEV_EXEC, 8), mapping = made(MT_KEV_MAPPING, 8);
+	struct mt_kev other = made(MT_KEV_EXEC, 20);
+
+	mapping.addr = 0x400000;
+	other.pid = other.tid = PID + 1;
+	mt_pending_add(bench.order, &exec, bench.base + 9, NULL);
+	mt_pending_add(bench.order, &other, bench.base + 20, NULL);
+	mt_pending_add(bench.order, &mapping, bench.base + 5, NULL);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 M400000 x1");
+}
