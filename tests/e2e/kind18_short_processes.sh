@@ -10,4 +10,23 @@ tap_equal "short processes: all have an end" "$((count + 1))" "$(count_type run 
 tracked "short processes, 16 at once" sh -c 'seq "$2" | xargs -P 16 -I N "$1" 3 45678 _exit' sh \
 	"$PROGRAMS/blocks" "$count"
 tap_equal "short processes, 16 at once: three records each" "$((3 * count))" "$(count_size run 45678)"
+# Processes that are told of twice, and images that are named after the tracking library.
+wrongly_told()
+{
+	"$MEMTRACK" stat --json "$WORK/run" | "$PYTHON" -c 'import json, sys
+processes = json.load(sys.stdin)["processes"]
+paths = [image["path"] or "" for process in processes for image in process["images"]]
+print(len(processes) - len({process["pid"] for process in processes}),
+      sum("libmemtrack-preload" in path for path in paths))'
+}
+tap_equal "short processes, 16 at once: each told of once, by its own name" "0 0" "$(wrongly_told)"
+# The hello of some is read when they have ended.
+tracked "killed around exec" sh -c 'i=0
+while [ $i -lt "$2" ]; do
+	"$1" 30000 16 _exit & p=$!
+	j=0; while [ $j -lt $((i % 25 * 40)) ]; do j=$((j + 1)); done
+	kill -KILL $p; wait $p
+	i=$((i + 1))
+done 2>/dev/null; exit 0' sh "$PROGRAMS/blocks" "$count"
+tap_equal "killed around exec: each told of once, by its own name" "0 0" "$(wrongly_told)"
 tap_done
