@@ -136,7 +136,7 @@ static double run_once(const struct merge_case *merge_case)
 	};
 	struct mt_hello hello = { .pid = 1, .time_ns = 1 };
 	struct mt_producer producer;
-	struct mt_order *order;
+	struct mt_order *order = NULL;
 	struct mt_order_stats stats;
 	struct mt_shm shm;
 	uint64_t start, total, sum = 0;
