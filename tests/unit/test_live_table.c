@@ -101,9 +101,8 @@ Test(live_table, random_operations_match_a_model)
 		unsigned t = (unsigned)(r % TABLES);
 		unsigned a = (unsigned)(r >> 8) % ADDRESSES;
 		/* Of all widths, most of them small. */
-		struct mt_live_block block = { a * 16ull,
-					       r >> (r >> 2 & 3 ? 48 : 1 + (r >> 4 & 63)), t + 1,
-					       0 };
+		uint64_t size = r >> 2 & 3 ? r >> 48 : r >> 1 >> (r >> 4 & 63);
+		struct mt_live_block block = { a * 16ull, size, t + 1, 0 };
 		struct mt_live_block old;
 
 		if (step % 5000 == 4999) {
