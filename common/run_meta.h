@@ -35,6 +35,7 @@
  *   tracked       uint   images that registered
  *   untracked     array of maps pid int, path text, reason text, at most 1,000; nil: not known
  *   untracked_count uint all that were untracked; absent: not known
+ *   not_loaded    uint   had no time to load the library; not in the above; absent: 0
  *   alive         array of int: processes that lived on when recording ended
  *   processes     array of maps: pid, parent_pid int; images, events uint; exit_status or
  *                        exit_signal uint; losses map
@@ -83,6 +84,7 @@
 #define MT_KEY_TRACKED	       "tracked"
 #define MT_KEY_UNTRACKED       "untracked"
 #define MT_KEY_UNTRACKED_COUNT "untracked_count"
+#define MT_KEY_NOT_LOADED      "not_loaded"
 #define MT_KEY_ALIVE	       "alive"
 #define MT_KEY_PROCESSES       "processes"
 #define MT_KEY_PID	       "pid"

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "sidecar/command.h"
+#include "sidecar/session.h"
 
 #define BUCKETS	      4096
 #define HELLOS_MAX    16
@@ -16,6 +18,12 @@
 #define LOOKS_MAX 64
 /* A kernel whose exit records got lost must not make the table grow for ever. */
 #define PROCESSES_MAX 200000
+
+/* The program and its loader: what the kernel itself maps. All else the loader maps later. */
+#define KERNEL_MAPPINGS 2
+/* Loading our library takes a few ms. This holds on a busy machine too. */
+#define LOAD_NS	      UINT64_C(1000000000)
+#define LOAD_SHORT_NS UINT64_C(100000000) /* when it is not known that it was killed */
 
 struct process {
 	struct process *next; /* in its bucket */
@@ -26,6 +34,8 @@ struct process {
 	enum mt_untracked_reason reason;
 	uint64_t exec_ns;
 	uint32_t exec_flags;
+	uint32_t mappings;   /* executable ones since */
+	bool library_mapped; /* ours is among them */
 	char *path;
 	/* Hellos come by another way than the kernel's events and may be ahead of them. */
 	int hello_count;
@@ -136,13 +146,52 @@ static enum mt_untracked_reason reason_of(const struct process *process)
 	return MT_UNTRACKED_UNKNOWN;
 }
 
-static void add_untracked(struct mt_coverage *coverage, struct process *process)
+bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
+{
+	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
+}
+
+static void count(struct mt_coverage *coverage, enum mt_untracked_reason reason, bool more)
+{
+	uint64_t *total = mt_untracked_is_not_loaded(reason) ? &coverage->totals.not_loaded
+							     : &coverage->totals.untracked;
+
+	*total += more ? 1 : UINT64_MAX;
+	coverage->totals.by_reason[reason] += more ? 1 : UINT64_MAX;
+}
+
+/*
+ * May its loader have been at work still? A library other than ours, which comes first, says no: it
+ * runs without us. Where the kernel has no flags, the program and its loader must have been seen,
+ * or nothing tells a static program.
+ */
+static bool may_be_loading(const struct process *process)
+{
+	if (process->library_mapped)
+		return true;
+	return process->exec_flags & MT_EXEC_KNOWN ? process->mappings <= KERNEL_MAPPINGS
+						   : process->mappings == KERNEL_MAPPINGS;
+}
+
+/* A program that ends by itself has been loaded before, so only a kill excuses it. */
+static bool was_killed_early(const struct process *process, const struct mt_kev *exit)
+{
+	uint64_t lived_ns = exit->time_ns - process->exec_ns;
+
+	if (exit->exit_status < 0)
+		return lived_ns < LOAD_SHORT_NS;
+	return WIFSIGNALED(exit->exit_status) && lived_ns < LOAD_NS;
+}
+
+static void add_untracked(struct mt_coverage *coverage, struct process *process,
+			  enum mt_untracked_reason early)
 {
 	enum mt_untracked_reason reason = reason_of(process);
 	struct mt_untracked *entry;
 
-	coverage->totals.untracked++;
-	coverage->totals.by_reason[reason]++;
+	if (reason == MT_UNTRACKED_UNKNOWN && !process->explained && may_be_loading(process))
+		reason = early;
+	count(coverage, reason, true);
 	if (coverage->listed == UNTRACKED_MAX)
 		return;
 	entry = &coverage->untracked[coverage->listed++];
@@ -153,8 +202,12 @@ static void add_untracked(struct mt_coverage *coverage, struct process *process)
 	process->path = NULL;
 }
 
-/* Its image is over at `end_ns`: by then its hello has been sent, or there is none. */
-static void end_image(struct mt_coverage *coverage, struct process *process, uint64_t end_ns)
+/*
+ * Its image is over at `end_ns`: by then its hello has been sent, or there is none. `early` is why,
+ * when it may have had no time for that, else MT_UNTRACKED_UNKNOWN.
+ */
+static void end_image(struct mt_coverage *coverage, struct process *process, uint64_t end_ns,
+		      enum mt_untracked_reason early)
 {
 	bool tracked = false;
 	int i, kept = 0;
@@ -167,7 +220,7 @@ static void end_image(struct mt_coverage *coverage, struct process *process, uin
 	}
 	process->hello_count = kept;
 	if (process->has_exec && !tracked)
-		add_untracked(coverage, process);
+		add_untracked(coverage, process, early);
 	if (process->has_exec)
 		process->explained = false;
 	process->has_exec = false;
@@ -182,22 +235,42 @@ static void note_exec(struct mt_coverage *coverage, const struct mt_kev *event)
 	if (!process)
 		return;
 	mark_seen(coverage, process);
-	end_image(coverage, process, event->time_ns);
+	end_image(coverage, process, event->time_ns, MT_UNTRACKED_UNKNOWN);
 	process->has_exec = true;
+	process->mappings = 0;
+	process->library_mapped = false;
 	process->exec_ns = event->time_ns;
 	process->exec_flags = event->exec_flags;
 	if (event->path && event->path_len)
 		process->path = strndup(event->path, event->path_len);
 }
 
-static void note_exit(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+static void note_mapping(struct mt_coverage *coverage, const struct mt_kev *event)
 {
-	struct process **place = find_place(coverage, pid);
+	static const char library[] = "/" MT_LIBRARY_NAME;
+	struct process *process = find(coverage, event->pid);
+	const size_t len = sizeof(library) - 1;
+
+	if (!process || !process->has_exec)
+		return;
+	process->mappings++;
+	if (event->path && event->path_len >= len &&
+	    memcmp(event->path + event->path_len - len, library, len) == 0)
+		process->library_mapped = true;
+}
+
+/* `exit` is its Exit, or what tells that it has gone. */
+static void note_exit(struct mt_coverage *coverage, const struct mt_kev *exit)
+{
+	struct process **place = find_place(coverage, exit->pid);
+	enum mt_untracked_reason early = MT_UNTRACKED_UNKNOWN;
 	struct process *process = *place;
 
 	if (!process)
 		return;
-	end_image(coverage, process, time_ns);
+	if (exit->type == MT_KEV_EXIT && process->has_exec && was_killed_early(process, exit))
+		early = MT_UNTRACKED_ENDED;
+	end_image(coverage, process, exit->time_ns, early);
 	if (process->seen)
 		coverage->alive--;
 	*place = process->next;
@@ -211,7 +284,7 @@ static void note_fork(struct mt_coverage *coverage, const struct mt_kev *event)
 
 	/* Its number was another's, whose exit record got lost. */
 	if (process && process->seen)
-		note_exit(coverage, event->pid, event->time_ns);
+		note_exit(coverage, event);
 	mark_seen(coverage, find_or_add(coverage, event->pid));
 }
 
@@ -224,15 +297,18 @@ void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid)
 
 void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event)
 {
-	if (event->type != MT_KEV_FORK && event->type != MT_KEV_EXEC && event->type != MT_KEV_EXIT)
+	if (event->type != MT_KEV_FORK && event->type != MT_KEV_EXEC &&
+	    event->type != MT_KEV_EXIT && event->type != MT_KEV_MAPPING)
 		return;
 	pthread_mutex_lock(&coverage->lock);
 	if (event->type == MT_KEV_FORK)
 		note_fork(coverage, event);
 	else if (event->type == MT_KEV_EXEC)
 		note_exec(coverage, event);
+	else if (event->type == MT_KEV_MAPPING)
+		note_mapping(coverage, event);
 	else
-		note_exit(coverage, event->pid, event->time_ns);
+		note_exit(coverage, event);
 	pthread_mutex_unlock(&coverage->lock);
 }
 
@@ -246,8 +322,7 @@ static bool take_back(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
 
 		if (entry->pid != pid || entry->time_ns > time_ns)
 			continue;
-		coverage->totals.untracked--;
-		coverage->totals.by_reason[entry->reason]--;
+		count(coverage, entry->reason, false);
 		free(entry->path);
 		coverage->listed--;
 		memmove(entry, entry + 1, (coverage->listed - i) * sizeof(*entry));
@@ -300,7 +375,7 @@ static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, c
 	} else {
 		alone.exec_ns = time_ns;
 		alone.path = path ? strdup(path) : NULL;
-		add_untracked(coverage, &alone);
+		add_untracked(coverage, &alone, MT_UNTRACKED_UNKNOWN);
 		free(alone.path);
 	}
 	pthread_mutex_unlock(&coverage->lock);
@@ -351,12 +426,20 @@ static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
 	reason = reasons[command.kind];
 	if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_SECURE)
 		return;
-	coverage->totals.by_reason[entry->reason]--;
-	coverage->totals.by_reason[reason]++;
+	count(coverage, entry->reason, false);
+	count(coverage, reason, true);
 	entry->reason = reason;
 }
 
-void mt_coverage_finish(struct mt_coverage *coverage)
+static void end_last_image(struct mt_coverage *coverage, struct process *process, uint64_t now_ns)
+{
+	bool young = process->has_exec && process->exec_ns + LOAD_NS > now_ns;
+
+	end_image(coverage, process, UINT64_MAX,
+		  young ? MT_UNTRACKED_STARTING : MT_UNTRACKED_UNKNOWN);
+}
+
+void mt_coverage_finish(struct mt_coverage *coverage, uint64_t now_ns)
 {
 	struct process *process;
 	size_t i, looks = 0;
@@ -364,12 +447,13 @@ void mt_coverage_finish(struct mt_coverage *coverage)
 	pthread_mutex_lock(&coverage->lock);
 	for (i = 0; i < BUCKETS; i++) {
 		for (process = coverage->buckets[i]; process; process = process->next)
-			end_image(coverage, process, UINT64_MAX);
+			end_last_image(coverage, process, now_ns);
 	}
 	for (i = 0; i < coverage->listed && looks < LOOKS_MAX; i++) {
 		enum mt_untracked_reason reason = coverage->untracked[i].reason;
 
-		if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_ENVIRONMENT) {
+		if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_ENVIRONMENT ||
+		    mt_untracked_is_not_loaded(reason)) {
 			look_again(coverage, &coverage->untracked[i]);
 			looks++;
 		}
@@ -411,10 +495,16 @@ size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, s
 const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 {
 	static const char *const names[MT_UNTRACKED_REASONS] = {
-		[MT_UNTRACKED_UNKNOWN] = "unknown",	    [MT_UNTRACKED_SECURE] = "set-id",
-		[MT_UNTRACKED_STATIC] = "static",	    [MT_UNTRACKED_FOREIGN] = "architecture",
-		[MT_UNTRACKED_ENVIRONMENT] = "environment", [MT_UNTRACKED_LIBC] = "libc",
-		[MT_UNTRACKED_SANITIZER] = "sanitizer",	    [MT_UNTRACKED_REFUSED] = "no-room",
+		[MT_UNTRACKED_UNKNOWN] = "unknown",
+		[MT_UNTRACKED_SECURE] = "set-id",
+		[MT_UNTRACKED_STATIC] = "static",
+		[MT_UNTRACKED_FOREIGN] = "architecture",
+		[MT_UNTRACKED_ENVIRONMENT] = "environment",
+		[MT_UNTRACKED_LIBC] = "libc",
+		[MT_UNTRACKED_SANITIZER] = "sanitizer",
+		[MT_UNTRACKED_REFUSED] = "no-room",
+		[MT_UNTRACKED_ENDED] = "ended-before-loading",
+		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
 	};
 
 	return reason < MT_UNTRACKED_REASONS ? names[reason] : names[MT_UNTRACKED_UNKNOWN];
@@ -432,6 +522,8 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
 		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
 		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
+		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",
+		[MT_UNTRACKED_STARTING] = "the recording ended before it started",
 	};
 
 	return reason < MT_UNTRACKED_REASONS ? texts[reason] : texts[MT_UNTRACKED_UNKNOWN];

@@ -31,6 +31,9 @@ enum mt_untracked_reason {
 	MT_UNTRACKED_SANITIZER,
 	MT_UNTRACKED_ALLOCATOR, /* its executable defines malloc: our hooks are never called */
 	MT_UNTRACKED_REFUSED,	/* it said hello, and there was no room for it */
+	/* Of images that had no time to load our library. No heap event of theirs is missing. */
+	MT_UNTRACKED_ENDED,    /* killed before */
+	MT_UNTRACKED_STARTING, /* the recording ended before */
 	MT_UNTRACKED_REASONS
 };
 
@@ -44,7 +47,8 @@ struct mt_untracked {
 struct mt_coverage_totals {
 	bool known; /* false without kernel events: then only `tracked` is counted */
 	uint64_t tracked;
-	uint64_t untracked;
+	uint64_t untracked;  /* without those that had no time to load our library */
+	uint64_t not_loaded; /* those */
 	uint64_t by_reason[MT_UNTRACKED_REASONS];
 };
 
@@ -71,12 +75,18 @@ void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *pa
 /* How many processes of the tree are alive, as far as the kernel told. */
 size_t mt_coverage_alive(struct mt_coverage *coverage);
 
-/* The end: what has not said hello by now is untracked. */
-void mt_coverage_finish(struct mt_coverage *coverage);
+/* The end, at `now_ns`: what has not said hello by now is untracked. */
+void mt_coverage_finish(struct mt_coverage *coverage, uint64_t now_ns);
 
 void mt_coverage_totals(struct mt_coverage *coverage, struct mt_coverage_totals *ret_totals);
 
-/* After finish: the untracked images, oldest first (at most 1,000 are listed, all are counted). */
+/* Is it one that had no time to load our library? */
+bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason);
+
+/*
+ * After finish: the untracked images, those that had no time among them, oldest first (at most
+ * 1,000 are listed, all are counted).
+ */
 size_t mt_coverage_untracked(const struct mt_coverage *coverage,
 			     const struct mt_untracked **ret_list);
 

@@ -141,7 +141,8 @@ static void missing_write(struct mt_kernel *kernel, int perf_err)
 			 kernel->bpf_why[0] ? kernel->bpf_why : "not tried", perf_why(perf_err));
 	else if (is(report->process, "perf") && kernel->options.level != MT_KERNEL_BASIC)
 		snprintf(line, size,
-			 "no exit status and no exec flags (perf events only): eBPF: %s",
+			 "not recorded without eBPF: exit statuses of processes other than the "
+			 "command, and why images ran untracked; eBPF: %s",
 			 kernel->bpf_why[0] ? kernel->bpf_why : "not tried");
 	else if (is(report->exec_maps, "none") || is(report->later_maps, "none"))
 		snprintf(line, size, "no %s mappings from the kernel: %s",

@@ -47,6 +47,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/job.c sidecar/job.h \
 	sidecar/loop.c sidecar/loop.h \
 	sidecar/loss.c sidecar/loss.h \
+	sidecar/mappings.c sidecar/mappings.h \
 	sidecar/recorder.c sidecar/recorder.h \
 	sidecar/options.c sidecar/options.h \
 	sidecar/output.c sidecar/output.h \

@@ -11,6 +11,7 @@
 
 #include "sidecar/child.h"
 #include "sidecar/job.h"
+#include "sidecar/mappings.h"
 #include "sidecar/watch.h"
 
 #define SLEEP_MIN_NS	INT64_C(50000)
@@ -50,6 +51,7 @@ struct mt_recorder {
 	pthread_cond_t settled; /* of mt_recorder_settle() */
 	uint64_t idle_rounds;	/* since the start */
 	struct birth *births;	/* newest first */
+	struct mt_mappings *mappings, **mappings_tail;
 	bool root_ended;
 	int root_status;
 	bool root_status_known;
@@ -103,10 +105,30 @@ static void take_births(struct mt_recorder *recorder)
 	}
 }
 
+/* They are not the coverage's: that counts what a new image maps. */
+static void take_mappings(struct mt_recorder *recorder)
+{
+	struct mt_mappings *list, *mappings;
+	size_t i;
+
+	pthread_mutex_lock(&recorder->lock);
+	list = recorder->mappings;
+	recorder->mappings = NULL;
+	recorder->mappings_tail = &recorder->mappings;
+	pthread_mutex_unlock(&recorder->lock);
+	while ((mappings = list)) {
+		list = mappings->next;
+		for (i = 0; i < mappings->count; i++)
+			mt_order_kernel_event(recorder->order, &mappings->events[i]);
+		mt_mappings_free(mappings);
+	}
+}
+
 static int drain(void *context)
 {
 	struct mt_recorder *recorder = context;
 
+	take_mappings(recorder);
 	if (!recorder->options.order.kernel_events)
 		take_births(recorder);
 	return mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);
@@ -121,6 +143,7 @@ int mt_recorder_new(const struct mt_recorder_options *options, struct mt_recorde
 	if (!recorder)
 		return -ENOMEM;
 	recorder->options = *options;
+	recorder->mappings_tail = &recorder->mappings;
 	recorder->options.order.drain = drain;
 	recorder->options.order.drain_context = recorder;
 	pthread_mutex_init(&recorder->lock, NULL);
@@ -158,6 +181,12 @@ void mt_recorder_free(struct mt_recorder *recorder)
 
 		recorder->births = birth->next;
 		free(birth);
+	}
+	while (recorder->mappings) {
+		struct mt_mappings *mappings = recorder->mappings;
+
+		recorder->mappings = mappings->next;
+		mt_mappings_free(mappings);
 	}
 	mt_order_free(recorder->order);
 	mt_watch_free(recorder->watch);
@@ -315,6 +344,22 @@ void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, ui
 	pthread_mutex_lock(&recorder->lock);
 	birth->next = recorder->births;
 	recorder->births = birth;
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+void mt_recorder_mappings(struct mt_recorder *recorder, pid_t pid)
+{
+	struct mt_mappings *mappings = mt_mappings_read(pid);
+	size_t i;
+
+	if (!mappings)
+		return;
+	pthread_mutex_lock(&recorder->lock);
+	/* The time is taken here, so that no round has passed it before it finds them. */
+	for (i = 0; i < mappings->count; i++)
+		mappings->events[i].time_ns = (uint64_t)now_ns();
+	*recorder->mappings_tail = mappings;
+	recorder->mappings_tail = &mappings->next;
 	pthread_mutex_unlock(&recorder->lock);
 }
 

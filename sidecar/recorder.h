@@ -43,6 +43,12 @@ int mt_recorder_fd(const struct mt_recorder *recorder);
  */
 void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, uint64_t time_ns);
 
+/*
+ * The mappings that `pid` has already become events. To be called after mt_order_add_image, while
+ * the program waits for its welcome: so they come after the image's Exec, and before what it does.
+ */
+void mt_recorder_mappings(struct mt_recorder *recorder, pid_t pid);
+
 /* Without kernel events: the root has ended so. */
 void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known);
 

@@ -54,14 +54,18 @@ static void report_losses(const struct mt_run *run)
 static void report_untracked(struct mt_run *run)
 {
 	const struct mt_untracked *list;
-	size_t count = mt_coverage_untracked(run->coverage, &list), i;
+	size_t count = mt_coverage_untracked(run->coverage, &list), shown = 0, i;
 	struct mt_coverage_totals totals;
 
 	mt_coverage_totals(run->coverage, &totals);
-	for (i = 0; i < count && i < UNTRACKED_LINES; i++)
+	for (i = 0; i < count && shown < UNTRACKED_LINES; i++) {
+		if (mt_untracked_is_not_loaded(list[i].reason))
+			continue;
+		shown++;
 		mt_say_note("untracked: pid %d %s: %s", (int)list[i].pid,
 			    list[i].path ? list[i].path : "(path not known)",
 			    mt_untracked_reason_text(list[i].reason));
+	}
 	if (totals.untracked > UNTRACKED_LINES)
 		mt_say_note("untracked: %" PRIu64 " more (memtrack stat lists them)",
 			    totals.untracked - UNTRACKED_LINES);
@@ -84,7 +88,7 @@ static void report_alive(const struct mt_run *run)
 void mt_report(struct mt_run *run)
 {
 	struct mt_coverage_totals totals;
-	char untracked[64];
+	char untracked[64], not_loaded[64] = "";
 
 	report_losses(run);
 	report_untracked(run);
@@ -96,9 +100,12 @@ void mt_report(struct mt_run *run)
 			 totals.untracked, plural(totals.untracked));
 	else
 		snprintf(untracked, sizeof(untracked), "untracked images: not known");
-	mt_say_note("%s: %" PRIu64 " events, %zu process%s, %" PRIu64 " lost, %s", run->output.path,
-		    run->encoder_stats.events_written, run->process_count,
-		    run->process_count == 1 ? "" : "es", run->loss.total, untracked);
+	if (totals.not_loaded)
+		snprintf(not_loaded, sizeof(not_loaded),
+			 ", %" PRIu64 " with no time to load the library", totals.not_loaded);
+	mt_say_note("%s: %" PRIu64 " events, %zu process%s, %" PRIu64 " lost, %s%s",
+		    run->output.path, run->encoder_stats.events_written, run->process_count,
+		    run->process_count == 1 ? "" : "es", run->loss.total, untracked, not_loaded);
 }
 
 bool mt_report_is_complete(struct mt_run *run)

@@ -240,6 +240,19 @@ static uint32_t shm_flags(const struct mt_options *options)
 	       (options->no_follow_env ? 0u : MT_SHM_FOLLOW_ENV);
 }
 
+/* Does no source tell of what the image that says hello was started with? */
+static bool lacks_mappings(struct mt_run *run, pid_t pid, const struct mt_hello *hello)
+{
+	if (strcmp(run->kernel_report.exec_maps, "none") == 0)
+		return true;
+	/* In manual use the first image was there before the sources were. */
+	if (run->has_child || pid != run->root || run->root_mapped ||
+	    !(hello->flags & MT_HELLO_ROOT))
+		return false;
+	run->root_mapped = true;
+	return true;
+}
+
 static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
 			 uint64_t *ret_total_bytes)
 {
@@ -272,6 +285,8 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 		if (err) {
 			mt_shm_destroy(&shm);
 			close(fd);
+		} else if (lacks_mappings(run, pid, hello)) {
+			mt_recorder_mappings(run->recorder, pid);
 		}
 	}
 	if (err || (hello->flags & MT_HELLO_BYPASSED))
@@ -344,7 +359,7 @@ void mt_run_finish(struct mt_run *run)
 	int err;
 
 	mt_encoder_stop(run->encoder, &run->encoder_stats);
-	mt_coverage_finish(run->coverage);
+	mt_coverage_finish(run->coverage, mt_clock_monotonic_ns());
 	collect(run);
 	closed.status_known = run->child.ended;
 	closed.status = run->child.status;

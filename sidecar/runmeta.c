@@ -292,6 +292,8 @@ static void put_totals(struct mt_meta_builder *builder, const struct mt_runmeta_
 	mt_meta_put_u64(builder, MT_KEY_TRACKED, totals.tracked);
 	if (totals.known)
 		mt_meta_put_u64(builder, MT_KEY_UNTRACKED_COUNT, totals.untracked);
+	if (totals.not_loaded)
+		mt_meta_put_u64(builder, MT_KEY_NOT_LOADED, totals.not_loaded);
 	mt_meta_begin_array(builder, MT_KEY_ALIVE);
 	for (i = 0; i < closed->alive_count; i++)
 		mt_meta_put_i64(builder, NULL, closed->alive[i]);

@@ -184,7 +184,7 @@ static void print_untracked(const struct mt_run_info *info)
 
 static void print_coverage(const struct mt_run_info *info)
 {
-	uint64_t tracked;
+	uint64_t tracked, untracked = info->untracked, not_loaded;
 
 	label("Images");
 	if (info->has_closed && mt_meta_get_u64(&info->closed, MT_KEY_TRACKED, &tracked))
@@ -195,7 +195,12 @@ static void print_coverage(const struct mt_run_info *info)
 		puts("untracked: not known");
 		return;
 	}
-	printf("%s untracked\n", number(info->untracked));
+	/* The list holds images that had no time to load the library too; the count does not. */
+	(void)mt_meta_get_u64(&info->closed, MT_KEY_UNTRACKED_COUNT, &untracked);
+	printf("%s untracked", number(untracked));
+	if (mt_meta_get_u64(&info->closed, MT_KEY_NOT_LOADED, &not_loaded))
+		printf(", %s with no time to load the library", number(not_loaded));
+	putchar('\n');
 	print_untracked(info);
 }
 

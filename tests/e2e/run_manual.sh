@@ -13,6 +13,20 @@ tap_check "a program by itself: the file is finished" bounded 20 "$MEMTRACK" sta
 tap_equal "a program by itself: all blocks" 1000 "$(count_size run 12345)"
 verified "a program by itself" run
 
+# What the first image had mapped before the sidecar's sources were open is known all the same, once.
+for bpf in auto off; do
+	rm -f "$WORK/run"
+	MEMTRACK_BPF=$bpf LD_PRELOAD=$library "$PROGRAMS/blocks" 10 10
+	bounded 20 "$MEMTRACK" stat --wait "$WORK/run" >"$WORK/stat"
+	tap_check "bpf $bpf: the program is named" grep -q "/blocks\$" "$WORK/stat"
+	dump run | sed -n 's/.*"type":"\(Exec\|Mapping\)".*/\1/p' | head -n 2 | tr '\n' ' ' >"$WORK/order"
+	tap_equal "bpf $bpf: mappings follow the Exec" "Exec Mapping " "$(cat "$WORK/order")"
+	for file in "$(readlink -f "$PROGRAMS/blocks")" "$(readlink -f "$library")"; do
+		tap_equal "bpf $bpf: ${file##*/} is mapped once" 1 \
+			"$(dump run | grep '"type":"Mapping"' | grep -c "\"$file\"")"
+	done
+done
+
 rm -f "$WORK/run"
 LD_PRELOAD=$library sh -c '"$1" 100 11111; (exec "$1" 100 22222); exec "$1" 100 33333' sh "$PROGRAMS/blocks" 2>"$WORK/err"
 tap_equal "a tree ends as itself" 0 $?

@@ -4,6 +4,10 @@
 
 #include "sidecar/coverage.h"
 
+/* Long after all that happens in a test. */
+#define END_NS (UINT64_C(3600) * 1000000000)
+#define MS_NS  UINT64_C(1000000)
+
 static void event(struct mt_coverage *coverage, int type, pid_t pid, uint64_t time_ns,
 		  uint32_t flags, const char *path)
 {
@@ -39,7 +43,7 @@ Test(coverage, exec_chain_of_one_process)
 	event(coverage, MT_KEV_EXEC, 10, 300, MT_EXEC_KNOWN, "/c");
 	mt_coverage_hello(coverage, 10, 350);
 	event(coverage, MT_KEV_EXIT, 10, 400, 0, NULL);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).tracked, 2);
 	cr_assert_eq(totals_of(coverage).untracked, 1);
 	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1);
@@ -59,7 +63,7 @@ Test(coverage, hellos_ahead_of_the_kernels_events)
 	event(coverage, MT_KEV_EXEC, 20, 100, MT_EXEC_KNOWN, "/a");
 	event(coverage, MT_KEV_EXEC, 20, 200, MT_EXEC_KNOWN, "/b");
 	event(coverage, MT_KEV_EXIT, 20, 300, 0, NULL);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).untracked, 0);
 	cr_assert_eq(totals_of(coverage).tracked, 2);
 	mt_coverage_free(coverage);
@@ -74,7 +78,7 @@ Test(coverage, hello_read_after_the_exit)
 	event(coverage, MT_KEV_EXIT, 30, 200, 0, NULL);
 	cr_assert_eq(totals_of(coverage).untracked, 1);
 	mt_coverage_hello(coverage, 30, 150);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).untracked, 0);
 	mt_coverage_free(coverage);
 }
@@ -99,7 +103,7 @@ Test(coverage, reasons)
 		event(coverage, MT_KEV_EXEC, 40 + (pid_t)i, 100, cases[i].flags, NULL);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		event(coverage, MT_KEV_EXIT, 40 + (pid_t)i, 200, 0, NULL);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(mt_coverage_untracked(coverage, &list), sizeof(cases) / sizeof(cases[0]));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		cr_assert_eq(list[i].reason, cases[i].reason, "case %zu", i);
@@ -115,7 +119,7 @@ Test(coverage, own_allocator_and_no_room_are_reasons)
 	/* The reason is of that image, not of the next one. */
 	event(coverage, MT_KEV_EXEC, 50, 200, MT_EXEC_KNOWN | MT_EXEC_NO_PRELOAD, NULL);
 	event(coverage, MT_KEV_EXIT, 50, 300, 0, NULL);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_ALLOCATOR], 1);
 	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_ENVIRONMENT], 1);
 	mt_coverage_free(coverage);
@@ -128,7 +132,7 @@ Test(coverage, without_kernel_events_nothing_is_known)
 
 	mt_coverage_hello(coverage, 60, 100);
 	mt_coverage_explain(coverage, 61, "/static", MT_UNTRACKED_STATIC);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_not(totals_of(coverage).known);
 	cr_assert_eq(totals_of(coverage).tracked, 1);
 	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1);
@@ -146,7 +150,7 @@ Test(coverage, who_is_alive_at_the_end)
 	event(coverage, MT_KEV_FORK, 72, 110, 0, NULL);
 	event(coverage, MT_KEV_EXIT, 70, 120, 0, NULL);
 	cr_assert_eq(mt_coverage_alive(coverage), 2);
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(mt_coverage_alive_list(coverage, pids, 1), 2);
 	mt_coverage_free(coverage);
 }
@@ -162,8 +166,143 @@ Test(coverage, lists_are_bounded_and_all_is_counted)
 		event(coverage, MT_KEV_EXEC, pid, 110, MT_EXEC_KNOWN, "/x");
 		event(coverage, MT_KEV_EXIT, pid, 120, 0, NULL);
 	}
-	mt_coverage_finish(coverage);
+	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).untracked, 3000);
 	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1000);
+	mt_coverage_free(coverage);
+}
+
+static void exit_as(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, int status)
+{
+	struct mt_kev kev = { .type = MT_KEV_EXIT,
+			      .pid = pid,
+			      .tid = pid,
+			      .time_ns = time_ns,
+			      .exit_status = status };
+
+	mt_coverage_kernel_event(coverage, &kev);
+}
+
+/* An image without a hello: its flags, what it mapped, and how and when it ended. */
+struct unheard {
+	const char *name;
+	uint32_t flags;
+	const char *mappings[4];
+	int status; /* of wait(2); -1: not known */
+	uint64_t lived_ns;
+	enum mt_untracked_reason reason;
+};
+
+Test(coverage, killed_before_the_library_was_loaded)
+{
+	static const char ours[] = "/usr/lib/memtrack/libmemtrack-preload.so";
+	static const struct unheard cases[] = {
+		{ "killed in exec",
+		  MT_EXEC_KNOWN,
+		  { "/a", "/ld.so" },
+		  9,
+		  5 * MS_NS,
+		  MT_UNTRACKED_ENDED },
+		{ "killed in the loader",
+		  MT_EXEC_KNOWN,
+		  { "/a", "/ld.so", ours, "/libc" },
+		  9,
+		  5 * MS_NS,
+		  MT_UNTRACKED_ENDED },
+		{ "no mappings known", MT_EXEC_KNOWN, { NULL }, 15, 5 * MS_NS, MT_UNTRACKED_ENDED },
+		{ "killed much later",
+		  MT_EXEC_KNOWN,
+		  { "/a", "/ld.so" },
+		  9,
+		  5000 * MS_NS,
+		  MT_UNTRACKED_UNKNOWN },
+		{ "ran and ended by itself",
+		  MT_EXEC_KNOWN,
+		  { "/a", "/ld.so", ours },
+		  0,
+		  5 * MS_NS,
+		  MT_UNTRACKED_UNKNOWN },
+		{ "loaded without ours",
+		  MT_EXEC_KNOWN,
+		  { "/a", "/ld.so", "/libc" },
+		  9,
+		  5 * MS_NS,
+		  MT_UNTRACKED_UNKNOWN },
+		{ "another reason",
+		  MT_EXEC_KNOWN | MT_EXEC_NO_PRELOAD,
+		  { "/a", "/ld.so" },
+		  9,
+		  5 * MS_NS,
+		  MT_UNTRACKED_ENVIRONMENT },
+		{ "perf: gone at once", 0, { "/a", "/ld.so" }, -1, 5 * MS_NS, MT_UNTRACKED_ENDED },
+		{ "perf: gone later",
+		  0,
+		  { "/a", "/ld.so" },
+		  -1,
+		  500 * MS_NS,
+		  MT_UNTRACKED_UNKNOWN },
+		{ "perf: loaded without ours",
+		  0,
+		  { "/a", "/ld.so", "/libc" },
+		  -1,
+		  5 * MS_NS,
+		  MT_UNTRACKED_UNKNOWN },
+		{ "perf: static", 0, { "/a" }, -1, 5 * MS_NS, MT_UNTRACKED_UNKNOWN },
+	};
+	const size_t case_count = sizeof(cases) / sizeof(cases[0]);
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+	size_t i, j;
+
+	for (i = 0; i < case_count; i++) {
+		pid_t pid = 80 + (pid_t)i;
+
+		event(coverage, MT_KEV_EXEC, pid, 100, cases[i].flags, NULL);
+		for (j = 0; j < 4 && cases[i].mappings[j]; j++)
+			event(coverage, MT_KEV_MAPPING, pid, 101 + j, 0, cases[i].mappings[j]);
+		exit_as(coverage, pid, 100 + cases[i].lived_ns, cases[i].status);
+	}
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), case_count);
+	for (i = 0; i < case_count; i++)
+		cr_assert_eq(list[i].reason, cases[i].reason, "%s: %d", cases[i].name,
+			     (int)list[i].reason);
+	cr_assert_eq(totals_of(coverage).not_loaded, 4);
+	cr_assert_eq(totals_of(coverage).untracked, case_count - 4);
+	mt_coverage_free(coverage);
+}
+
+Test(coverage, a_late_hello_takes_an_early_end_back)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+
+	event(coverage, MT_KEV_EXEC, 110, 100, MT_EXEC_KNOWN, "/a");
+	exit_as(coverage, 110, 200, 9);
+	cr_assert_eq(totals_of(coverage).not_loaded, 1);
+	mt_coverage_hello(coverage, 110, 150);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).not_loaded, 0);
+	cr_assert_eq(totals_of(coverage).untracked, 0);
+	mt_coverage_free(coverage);
+}
+
+Test(coverage, the_recording_ended_before_it_started)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	event(coverage, MT_KEV_EXEC, 120, END_NS - 10 * MS_NS, MT_EXEC_KNOWN, "/late");
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1);
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_STARTING);
+	cr_assert_eq(totals_of(coverage).not_loaded, 1);
+	cr_assert_eq(totals_of(coverage).untracked, 0);
+	mt_coverage_free(coverage);
+
+	coverage = mt_coverage_new(true);
+	event(coverage, MT_KEV_EXEC, 120, END_NS - 5000 * MS_NS, MT_EXEC_KNOWN, "/early");
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_UNKNOWN], 1);
+	cr_assert_eq(totals_of(coverage).untracked, 1);
 	mt_coverage_free(coverage);
 }

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "sidecar/mappings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A program may have as many as it likes; what it was started with is far below this. */
+#define MAPPINGS_MAX 4096
+
+static const char deleted[] = " (deleted)";
+
+/* The kernel writes a line break in a name as \012, and nothing else in another way. */
+static uint32_t unescape(char *path)
+{
+	char *from = path, *to = path;
+
+	while (*from) {
+		if (strncmp(from, "\\012", 4) == 0) {
+			*to++ = '\n';
+			from += 4;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+	return (uint32_t)(to - path);
+}
+
+/* As the kernel's sources: without the mark of a file that is gone. */
+static uint32_t without_mark(const char *path, uint32_t len)
+{
+	const uint32_t mark = sizeof(deleted) - 1;
+
+	if (len <= mark || strcmp(path + len - mark, deleted) != 0 || access(path, F_OK) == 0)
+		return len;
+	return len - mark;
+}
+
+bool mt_mappings_parse(char *line, struct mt_kev *ret_event)
+{
+	uint64_t start, end, offset, ino;
+	unsigned major, minor;
+	char prot[5] = "";
+	int at = 0;
+	char *path;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+		   &end, prot, &offset, &major, &minor, &ino, &at) != 7 ||
+	    at == 0 || prot[2] != 'x' || end <= start)
+		return false;
+	path = line + at;
+	if (*path != '/')
+		return false;
+	*ret_event = (struct mt_kev){ .type = MT_KEV_MAPPING,
+				      .addr = start,
+				      .len = end - start,
+				      .file_offset = offset,
+				      .dev = (uint64_t)major << 20 | minor,
+				      .ino = ino,
+				      .path = path };
+	ret_event->path_len = without_mark(path, unescape(path));
+	return true;
+}
+
+static bool add(struct mt_mappings *mappings, const struct mt_kev *event, pid_t pid, size_t *space)
+{
+	struct mt_kev *to;
+
+	if (mappings->count == *space) {
+		size_t more = *space ? 2 * *space : 16;
+
+		to = realloc(mappings->events, more * sizeof(*to));
+		if (!to)
+			return false;
+		mappings->events = to;
+		*space = more;
+	}
+	to = &mappings->events[mappings->count];
+	*to = *event;
+	to->pid = to->tid = (int32_t)pid;
+	to->path = strndup(event->path, event->path_len);
+	if (!to->path)
+		return false;
+	mappings->count++;
+	return true;
+}
+
+struct mt_mappings *mt_mappings_read(pid_t pid)
+{
+	struct mt_mappings *mappings;
+	size_t line_space = 0, space = 0;
+	struct mt_kev event;
+	char *line = NULL;
+	char path[32];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return NULL;
+	mappings = calloc(1, sizeof(*mappings));
+	while (mappings && mappings->count < MAPPINGS_MAX &&
+	       getline(&line, &line_space, file) > 0) {
+		if (mt_mappings_parse(line, &event) && !add(mappings, &event, pid, &space))
+			break;
+	}
+	free(line);
+	fclose(file);
+	if (mappings && mappings->count == 0) {
+		mt_mappings_free(mappings);
+		mappings = NULL;
+	}
+	return mappings;
+}
+
+void mt_mappings_free(struct mt_mappings *mappings)
+{
+	size_t i;
+
+	if (!mappings)
+		return;
+	for (i = 0; i < mappings->count; i++)
+		free((char *)mappings->events[i].path);
+	free(mappings->events);
+	free(mappings);
+}
