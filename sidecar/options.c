@@ -74,7 +74,7 @@ static const struct option_entry table[] = {
 	  NULL, 0, 0, "leave environments alone that a program gives to exec" },
 	{ "require-complete", 0, KIND_FLAG, false, AT(require_complete),
 	  "MEMTRACK_REQUIRE_COMPLETE", NULL, NULL, 0, 0,
-	  "exit 125 if anything was lost or ran untracked" },
+	  "exit 125 if anything was lost, untracked or unwritten, or the kernel cannot tell" },
 	{ "as-root", 0, KIND_FLAG, false, AT(as_root), "MEMTRACK_AS_ROOT", NULL, NULL, 0, 0,
 	  "under sudo: run the command as root, not as the user who called sudo" },
 	{ "help", 'h', KIND_FLAG, false, AT(help), NULL, NULL, NULL, 0, 0, "this text" },

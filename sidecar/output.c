@@ -56,7 +56,12 @@ static int open_existing(struct mt_output *output, bool force)
 
 	if (stat(output->path, &st) < 0)
 		return -errno;
-	/* A device or a pipe holds nothing that could be lost. */
+	/* Opening a pipe waits for its reader, and it could not be cut back to whole frames. */
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) {
+		mt_say_error("%s is a pipe: the artifact needs a file", output->path);
+		return -ESPIPE;
+	}
+	/* A device holds nothing that could be lost. */
 	if (S_ISREG(st.st_mode) && !force) {
 		mt_say_error("%s exists: choose another name, or replace it with --force",
 			     output->path);
@@ -76,6 +81,11 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 
 	memset(ret_output, 0, sizeof(*ret_output));
 	ret_output->fd = -1;
+	if (where && !strcmp(where, "-")) {
+		mt_say_error(
+			"-o -: the artifact needs a file, not standard output (./- names one)");
+		return -ESPIPE;
+	}
 	if (!where) {
 		err = open_in("", root, ret_output);
 	} else if (where[strlen(where) - 1] == '/' ||
@@ -88,7 +98,7 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 		err = create(ret_output);
 		if (err == -EEXIST) {
 			err = open_existing(ret_output, force);
-			if (err == -EEXIST)
+			if (err == -EEXIST || err == -ESPIPE)
 				return err;
 		}
 	}

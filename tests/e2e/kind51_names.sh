@@ -25,4 +25,11 @@ tap_equal "a file that is there is not overwritten" 125 $?
 tap_check "a file that is there: the command did not start" test ! -e "$WORK/started"
 "$LAUNCHER" -q --force -o "$WORK/run" -- "$PROGRAMS/blocks" 10 51999 2>"$WORK/err"
 tap_equal "with --force it is" "0 10" "$? $(count_size run 51999)"
+
+# A pipe cannot hold an artifact, and must not be waited for.
+mkfifo "$WORK/pipe"
+timeout 20 "$LAUNCHER" -o "$WORK/pipe" -- "$PROGRAMS/blocks" 10 51999 2>"$WORK/err"
+tap_equal "a pipe is refused before the command starts" "125 1" "$? $(grep -c 'is a pipe' "$WORK/err")"
+timeout 20 "$LAUNCHER" -o - -- "$PROGRAMS/blocks" 10 51999 2>"$WORK/err" | wc -c >"$WORK/bytes"
+tap_equal "standard output is no place for it" "0 1" "$(cat "$WORK/bytes") $(grep -c 'needs a file' "$WORK/err")"
 tap_done
