@@ -78,6 +78,32 @@ static bool file_counts_up(int fd, uint64_t total)
 	return good;
 }
 
+/* An encoder that writes into a file of its own. */
+struct run {
+	struct mt_artifact_writer writer;
+	struct mt_encoder *encoder;
+	struct mt_encoder_stats stats;
+	int fd;
+};
+
+static bool run_start(struct run *run, const struct mt_encoder_options *options, uint64_t max_bytes)
+{
+	run->fd = memfd_create("artifact", MFD_CLOEXEC);
+	if (run->fd >= 0 && !mt_artifact_writer_init(&run->writer, run->fd, max_bytes) &&
+	    !mt_encoder_new(options, &run->writer, &run->encoder))
+		return true;
+	check(false, "the encoder starts");
+	return false;
+}
+
+/* Leaves the file at its beginning. */
+static void run_stop(struct run *run)
+{
+	mt_encoder_stop(run->encoder, &run->stats);
+	mt_encoder_free(run->encoder);
+	lseek(run->fd, 0, SEEK_SET);
+}
+
 static void order_with(unsigned workers, enum mt_codec codec)
 {
 	struct mt_encoder_options options = {
@@ -85,27 +111,19 @@ static void order_with(unsigned workers, enum mt_codec codec)
 	};
 	struct mt_batch *seen[BATCHES];
 	unsigned n_seen = 0;
-	struct mt_encoder_stats stats;
-	struct mt_artifact_writer writer;
-	struct mt_encoder *encoder;
-	int fd = memfd_create("artifact", MFD_CLOEXEC);
+	struct run run;
 	uint64_t total;
 
-	if (fd < 0 || mt_artifact_writer_init(&writer, fd, 0) ||
-	    mt_encoder_new(&options, &writer, &encoder)) {
-		check(false, "the encoder starts");
+	if (!run_start(&run, &options, 0))
 		return;
-	}
-	total = submit_all(encoder, seen, &n_seen);
-	mt_encoder_stop(encoder, &stats);
-	mt_encoder_free(encoder);
+	total = submit_all(run.encoder, seen, &n_seen);
+	run_stop(&run);
 	printf("# %u workers, %llu events, %u batches in memory\n", workers,
 	       (unsigned long long)total, n_seen);
-	check(stats.events_written == total && !stats.events_lost && !stats.error,
+	check(run.stats.events_written == total && !run.stats.events_lost && !run.stats.error,
 	      "all events are counted as written");
 	check(n_seen <= IN_FLIGHT, "no more batches than in flight");
-	lseek(fd, 0, SEEK_SET);
-	check(file_counts_up(fd, total), "the file has them in order of submission");
+	check(file_counts_up(run.fd, total), "the file has them in order of submission");
 }
 
 static void failing_write(void)
@@ -113,47 +131,34 @@ static void failing_write(void)
 	struct mt_encoder_options options = { .workers = 2, .in_flight = IN_FLIGHT, .level = -1 };
 	struct mt_batch *seen[BATCHES];
 	unsigned n_seen = 0;
-	struct mt_encoder_stats stats;
-	struct mt_artifact_writer writer;
-	struct mt_encoder *encoder;
-	int fd = memfd_create("artifact", MFD_CLOEXEC);
+	struct run run;
 	uint64_t total;
 
-	if (fd < 0 || mt_artifact_writer_init(&writer, fd, 500000) ||
-	    mt_encoder_new(&options, &writer, &encoder)) {
-		check(false, "the encoder starts");
+	if (!run_start(&run, &options, 500000))
 		return;
-	}
-	total = submit_all(encoder, seen, &n_seen);
-	mt_encoder_stop(encoder, &stats);
-	mt_encoder_free(encoder);
-	check(stats.error == EFBIG && stats.bytes_written <= 500000, "the limit of the file holds");
-	check(stats.events_written && stats.events_lost &&
-		      stats.events_written + stats.events_lost == total,
+	total = submit_all(run.encoder, seen, &n_seen);
+	run_stop(&run);
+	check(run.stats.error == EFBIG && run.stats.bytes_written <= 500000,
+	      "the limit of the file holds");
+	check(run.stats.events_written && run.stats.events_lost &&
+		      run.stats.events_written + run.stats.events_lost == total,
 	      "written and lost together are what was submitted");
-	lseek(fd, 0, SEEK_SET);
-	check(file_counts_up(fd, stats.events_written), "what was written is whole and in order");
+	check(file_counts_up(run.fd, run.stats.events_written),
+	      "what was written is whole and in order");
 }
 
 static void no_events(void)
 {
 	struct mt_encoder_options options = { .workers = 1, .in_flight = 2, .level = -1 };
-	struct mt_encoder_stats stats;
-	struct mt_artifact_writer writer;
-	struct mt_encoder *encoder;
-	int fd = memfd_create("artifact", MFD_CLOEXEC);
+	struct run run;
 
-	if (fd < 0 || mt_artifact_writer_init(&writer, fd, 0) ||
-	    mt_encoder_new(&options, &writer, &encoder)) {
-		check(false, "the encoder starts");
+	if (!run_start(&run, &options, 0))
 		return;
-	}
-	mt_encoder_submit(encoder, mt_encoder_take(encoder));
-	mt_encoder_stop(encoder, &stats);
-	mt_encoder_free(encoder);
-	check(stats.frames == 1 && stats.bytes_written > 0, "a run without events has one frame");
-	lseek(fd, 0, SEEK_SET);
-	check(file_counts_up(fd, 0), "which is empty");
+	mt_encoder_submit(run.encoder, mt_encoder_take(run.encoder));
+	run_stop(&run);
+	check(run.stats.frames == 1 && run.stats.bytes_written > 0,
+	      "a run without events has one frame");
+	check(file_counts_up(run.fd, 0), "which is empty");
 }
 
 int main(void)
