@@ -341,7 +341,11 @@ size_t mt_order_round(struct mt_order *order)
 	order->merging = true;
 	merge_all(order);
 	order->merging = false;
-	if (mt_sink_events(&order->sink) == before)
+	/*
+	 * A round without events is not idle yet: a late record may have stopped it in front of the
+	 * very one that is waited for. When all that is visible was taken, that one cannot come.
+	 */
+	if (order->merge.count == 0)
 		mt_repair_expire_idle(&order->repair, order->now_ns - MT_PARK_IDLE_NS);
 	mt_drain_settle(order);
 	mt_processes_check(order);

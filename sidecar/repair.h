@@ -82,7 +82,7 @@ static inline void mt_repair_apply(struct mt_repair *repair, struct mt_origin *o
 /* Writes and flags what was parked longer than the window before `stamp`. */
 void mt_repair_expire(struct mt_repair *repair, uint64_t stamp);
 
-/* The same for a time at which no record came: what was parked before `before_ns` (wall time). */
+/* The same when all that is visible was taken: what was parked before `before_ns` (wall time). */
 void mt_repair_expire_idle(struct mt_repair *repair, uint64_t before_ns);
 
 /* Writes and flags all that is parked. */

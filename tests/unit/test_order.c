@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The order engine, fed with streams made by hand. */
 #include <criterion/criterion.h>
+#include <unistd.h>
 
 #include "tests/unit/order_support.h"
 
@@ -166,6 +167,25 @@ Test(order, parked_record_expires_in_idle_rounds)
 			return;
 	}
 	cr_assert_fail("a free of an unknown block was held for more than 20 ms");
+}
+
+/* The merge stops in front of a late record for a round, and comes to the allocation in the next. */
+Test(order, parked_record_does_not_expire_before_what_is_visible)
+{
+	struct mt_writer three = bench_thread(&image, image.proc, PID + 2);
+	struct mt_order_stats stats;
+
+	put(&two, 10, MT_REC_FREE, 0x10);
+	mt_order_round(bench.order);
+	put(&one, 11, MT_REC_MALLOC, 0x10);
+	mt_order_round(bench.order);
+	usleep(5000);
+	put(&three, 5, MT_REC_MALLOC, 0x20);
+	mt_order_round(bench.order);
+	stats = bench_finish(&bench);
+	cr_assert_eq(stats.unknown_frees, 0);
+	cr_assert_eq(stats.parked, 1);
+	cr_assert_str_eq(bench_text(&bench), "x0 m20 m10 f10");
 }
 
 Test(order, realloc_is_one_event)
