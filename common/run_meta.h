@@ -116,9 +116,9 @@ enum mt_anomaly_reason {
 	}
 
 /* Names of losses: those of enum mt_lost in its order, then those of the sidecar itself. */
-#define MT_LOSS_NAMES                                               \
-	{                                                           \
-		"policy", "timeout", "no_slot", "sandbox", "signal" \
+#define MT_LOSS_NAMES                                                       \
+	{                                                                   \
+		"policy", "timeout", "no_slot", "sandbox", "signal", "late" \
 	}
 #define MT_LOSS_WRITE  "write"	/* the file could not take them (disk full, size limit) */
 #define MT_LOSS_KERNEL "kernel" /* records that did not fit into the kernel's rings */

@@ -46,6 +46,7 @@ const char *mt_loss_text(unsigned cause)
 		[MT_LOSS_NO_SLOT] = "too many processes or threads at once",
 		[MT_LOSS_SANDBOX] = "the program's sandbox forbids what recording needs",
 		[MT_LOSS_SIGNAL] = "a signal handler allocated while its thread wrote a record",
+		[MT_LOSS_LATE] = "the end of their process had to be written before them",
 		[MT_LOSS_AT_WRITE] = "they could not be written to the file",
 		[MT_LOSS_AT_KERNEL] = "kernel events came faster than they were read",
 	};

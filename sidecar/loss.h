@@ -19,6 +19,7 @@ enum mt_loss_cause {
 	MT_LOSS_NO_SLOT = MT_LOST_NO_SLOT,
 	MT_LOSS_SANDBOX = MT_LOST_SANDBOX,
 	MT_LOSS_SIGNAL = MT_LOST_SIGNAL,
+	MT_LOSS_LATE = MT_LOST_LATE,
 	MT_LOSS_AT_WRITE = MT_LOST_CAUSES, /* recorded, and could not be written to the file */
 	MT_LOSS_AT_KERNEL,		   /* kernel events that did not fit their ring */
 	MT_LOSS_CAUSES

@@ -105,9 +105,9 @@ static void print_sources(const struct mt_run_info *info)
 		const char *key;
 		const char *text;
 	} sources[] = {
-		{ MT_KEY_PROCESS, "processes by" },
-		{ MT_KEY_EXEC_MAPS, ", mappings at exec by" },
-		{ MT_KEY_LATER_MAPS, ", later by" },
+		{ MT_KEY_PROCESS, "processes" },
+		{ MT_KEY_EXEC_MAPS, "mappings at exec" },
+		{ MT_KEY_LATER_MAPS, "later mappings" },
 	};
 	struct mt_meta_value map;
 	const char *name;
@@ -122,7 +122,11 @@ static void print_sources(const struct mt_run_info *info)
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		bool known = mt_meta_get_text(&map, sources[i].key, &name, &len);
 
-		printf("%s %s", sources[i].text,
+		if (known && len == 4 && memcmp(name, "none", 4) == 0) {
+			name = "(told by the programs)";
+			len = strlen(name);
+		}
+		printf("%s%s %s", i ? ", " : "", sources[i].text,
 		       known ? mt_clean_text(name, len, text, sizeof(text)) : "not known");
 	}
 	putchar('\n');
@@ -204,6 +208,31 @@ static void print_coverage(const struct mt_run_info *info)
 	print_untracked(info);
 }
 
+/* What a count of order_stats says to a user; a name from another version stays as it is. */
+static const char *order_words(const char *name)
+{
+	static const struct {
+		const char *name;
+		const char *words;
+	} known[] = {
+		{ "late", "times raised to keep the order" },
+		{ "parked", "events held until the one before them came" },
+		{ "unknown_frees", "frees of unknown blocks" },
+		{ "live_allocs", "allocations over live blocks" },
+		{ "inherited_ends", "inherited blocks replaced during a fork" },
+		{ "split_reallocs", "reallocs written as free and realloc" },
+		{ "dropped_begins", "reallocs that never returned" },
+		{ "unchecked", "events unchecked for want of memory" },
+		{ "corrupt_streams", "threads with damaged buffers" },
+		{ "untranslated_tids", "threads under their own namespace's number" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].words;
+	return name;
+}
+
 static void print_order(const struct mt_run_info *info)
 {
 	struct mt_meta_value map, value;
@@ -217,11 +246,12 @@ static void print_order(const struct mt_run_info *info)
 	label("Order");
 	it = mt_meta_iter(&map);
 	while (mt_meta_next(&it, &key, &value)) {
+		const char *name;
+
 		if (key.type != MT_MP_STR || value.object.type != MT_MP_UINT || !value.object.u)
 			continue;
-		printf("%s%s %s", first ? "" : ", ",
-		       mt_clean_text((const char *)key.bytes, key.len, text, sizeof(text)),
-		       number(value.object.u));
+		name = mt_clean_text((const char *)key.bytes, key.len, text, sizeof(text));
+		printf("%s%s %s", first ? "" : ", ", number(value.object.u), order_words(name));
 		first = false;
 	}
 	puts(first ? "exact, nothing to note" : "");

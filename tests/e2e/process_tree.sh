@@ -48,7 +48,7 @@ for bpf in auto full basic; do
 	"$MEMTRACK" stat --json "$WORK/run" >"$WORK/stat" 2>"$WORK/err"
 	"$PYTHON" -B "$E2E/tree.py" artifact "$WORK/run" "$WORK/stat" >"$WORK/got" 2>"$WORK/err"
 	cp "$WORK/wanted" "$WORK/shape"
-	if "$MEMTRACK" stat "$WORK/run" | grep -q 'processes by perf'; then
+	if "$MEMTRACK" stat "$WORK/run" | grep -q 'processes perf'; then
 		without_ends "$WORK/wanted" >"$WORK/shape"
 		without_ends "$WORK/got" >"$WORK/got.shape"
 		mv "$WORK/got.shape" "$WORK/got"

@@ -74,9 +74,9 @@ Test(order_ends, records_that_come_after_the_exit_are_counted_as_lost)
 	bench_put(&bench, &image, &writer, 20, MT_REC_FREE, 0x10, 8);
 	stats = bench_finish(&bench);
 	cr_assert_str_eq(bench_text(&bench), "x0 -0");
-	cr_assert_eq(stats.lost[MT_LOST_TIMEOUT], 2);
+	cr_assert_eq(stats.lost[MT_LOST_LATE], 2);
 	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
-	cr_assert_eq(list[0].lost[MT_LOST_TIMEOUT], 2);
+	cr_assert_eq(list[0].lost[MT_LOST_LATE], 2);
 }
 
 /* Whoever says hello with a time of its own making: the kernel has told of nobody new. */
