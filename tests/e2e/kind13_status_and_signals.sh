@@ -37,7 +37,9 @@ tap_equal "stdin passes through" "words from stdin" "$(cat "$WORK/out")"
 passes()
 {
 	rm -f "$WORK/ready" "$WORK/run"
-	"$LAUNCHER" -q -o "$WORK/run" -- sh -c "$4" sh "$WORK/ready" >"$WORK/out" 2>"$WORK/err" &
+	# Whoever runs the tests may ignore some signals (nohup); the program would inherit that.
+	env --default-signal="$1" "$LAUNCHER" -q -o "$WORK/run" -- sh -c "$4" sh "$WORK/ready" \
+		>"$WORK/out" 2>"$WORK/err" &
 	launcher=$!
 	wait_for 10 test -e "$WORK/ready" || tap_fail "$3: it starts"
 	kill -s "$1" "$launcher"
