@@ -181,7 +181,7 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 	memory = memory_of(order, parent);
 	if (!process->vfork && memory) {
 		if (memory->space)
-			process->space = mt_space_fork(&order->repair, memory->space);
+			process->space = mt_space_fork(&order->repair.shelf, memory->space);
 		process->image = memory->image;
 		if (process->image)
 			process->image->users++;

@@ -45,23 +45,21 @@ static void park_watched(struct mt_repair *repair, struct mt_watched *watched, u
 	mt_shelf_park(&repair->shelf, watched, stamp);
 }
 
-/* Writes a parked record as it is, flagged. A begin becomes held: its event comes with its end. */
-static void force(struct mt_repair *repair, struct mt_watched *watched)
+static void flag(struct mt_repair *repair, enum mt_watched_kind kind)
 {
-	struct mt_story story = watched->story;
-	enum mt_watched_kind kind = watched->kind;
-
-	if (kind == MT_PARKED_BEGIN) {
-		mt_shelf_leave_parked(&repair->shelf, watched);
-		watched->kind = MT_HELD_BEGIN;
-		watched->unknown = true;
-		return;
-	}
-	mt_shelf_remove(&repair->shelf, watched);
-	write_here(repair, &story);
 	mt_sink_flag(repair->sink,
-		     kind == MT_PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+		     kind == MT_PARKED_ALLOC ? MT_ANOMALY_LIVE_ALLOC : MT_ANOMALY_UNKNOWN_FREE);
 }
+
+static void count_result(struct mt_repair *repair, enum mt_liveness_result result)
+{
+	if (result == MT_LIVE_INHERITED)
+		repair->sink->stats.inherited_ends++;
+	if (result == MT_LIVE_UNCHECKED)
+		repair->sink->stats.unchecked++;
+}
+
+static void force(struct mt_repair *repair, struct mt_watched *watched);
 
 static void park(struct mt_repair *repair, struct mt_space *space, const struct mt_story *story,
 		 enum mt_watched_kind kind, uint64_t stamp)
@@ -76,22 +74,18 @@ static void park(struct mt_repair *repair, struct mt_space *space, const struct 
 		return;
 	}
 	write_here(repair, story);
-	mt_sink_flag(repair->sink,
-		     kind == MT_PARKED_FREE ? MT_ANOMALY_UNKNOWN_FREE : MT_ANOMALY_LIVE_ALLOC);
+	flag(repair, kind);
 }
 
 /* Writes the Free of a realloc that began: another thread has the old address now. */
 static void split_begin(struct mt_repair *repair, struct mt_watched *begin)
 {
 	struct mt_story story = begin->story;
-	bool unknown = begin->unknown;
 
 	begin->origin->begin = NULL;
 	begin->origin->begun = MT_BEGUN_SPLIT;
 	mt_shelf_remove(&repair->shelf, begin);
 	write_here(repair, &story);
-	if (unknown)
-		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
 	repair->sink->stats.split_reallocs++;
 }
 
@@ -103,16 +97,68 @@ static void split_held_at(struct mt_repair *repair, struct mt_space *space, uint
 		split_begin(repair, begin);
 }
 
-/* The bit of addr was set: a free that waited for it, if any, comes now. */
-static bool release_free(struct mt_repair *repair, struct mt_space *space, uint64_t addr)
+/*
+ * A whole realloc whose old block is free now, or is not known: writes it. Returns the address
+ * whose bit that set; 0: the new block waits for its bit.
+ */
+static uint64_t write_realloc(struct mt_repair *repair, struct mt_watched *watched, bool unknown)
 {
-	struct mt_watched *watched = mt_shelf_find(&repair->shelf, space, addr,
-						   1u << MT_PARKED_FREE | 1u << MT_PARKED_BEGIN);
+	struct mt_space *space = watched->space;
+	struct mt_story story = watched->story;
+	uint64_t old = story.addr;
+	enum mt_liveness_result result = mt_liveness_set(&space->live, watched->new_addr);
+
+	story.type = MT_EVENT_REALLOC;
+	story.addr = watched->new_addr;
+	story.size = watched->new_size;
+	mt_shelf_remove(&repair->shelf, watched);
+	if (result == MT_LIVE_CONFLICT) {
+		struct mt_story freed = { .addr = old, .type = MT_EVENT_FREE };
+
+		freed.pid = story.pid;
+		freed.tid = story.tid;
+		write_here(repair, &freed);
+		if (unknown)
+			flag(repair, MT_PARKED_FREE);
+		repair->sink->stats.split_reallocs++;
+		park(repair, space, &story, MT_PARKED_ALLOC, repair->sink->last_stamp);
+		return 0;
+	}
+	if (result == MT_LIVE_FLIPPED && space->watched)
+		split_held_at(repair, space, story.addr);
+	count_result(repair, result);
+	story.flags = MT_EVENT_HAS_OLD;
+	story.old = old;
+	write_here(repair, &story);
+	if (unknown)
+		flag(repair, MT_PARKED_FREE);
+	return result == MT_LIVE_FLIPPED ? story.addr : 0;
+}
+
+/*
+ * The bit of *addr was set: a free that waited for it, if any, comes now. Returns whether that
+ * changed a bit: that of *addr, or, by a realloc, that of another address, put there; *is_set says
+ * to what.
+ */
+static bool release_free(struct mt_repair *repair, struct mt_space *space, uint64_t *addr,
+			 bool *is_set)
+{
+	struct mt_watched *watched = mt_shelf_find(&repair->shelf, space, *addr,
+						   1u << MT_PARKED_FREE | 1u << MT_PARKED_BEGIN |
+							   1u << MT_PARKED_REALLOC);
 	struct mt_story story;
 
-	if (!watched || mt_liveness_clear(&space->live, addr) != MT_LIVE_FLIPPED)
+	if (!watched || mt_liveness_clear(&space->live, *addr) != MT_LIVE_FLIPPED)
 		return false;
 	repair->sink->stats.parked++;
+	*is_set = false;
+	if (watched->kind == MT_PARKED_REALLOC) {
+		uint64_t next = write_realloc(repair, watched, false);
+
+		*is_set = next != 0;
+		*addr = next != 0 ? next : *addr;
+		return true;
+	}
 	if (watched->kind == MT_PARKED_BEGIN) {
 		mt_shelf_leave_parked(&repair->shelf, watched);
 		watched->kind = MT_HELD_BEGIN;
@@ -144,9 +190,42 @@ static bool release_alloc(struct mt_repair *repair, struct mt_space *space, uint
 /* The bit of addr flipped to `is_set`: releases what waits, as often as that flips it again. */
 static void settle(struct mt_repair *repair, struct mt_space *space, uint64_t addr, bool is_set)
 {
-	while (space->watched &&
-	       (is_set ? release_free(repair, space, addr) : release_alloc(repair, space, addr)))
-		is_set = !is_set;
+	while (space->watched) {
+		if (is_set) {
+			if (!release_free(repair, space, &addr, &is_set))
+				return;
+		} else {
+			if (!release_alloc(repair, space, addr))
+				return;
+			is_set = true;
+		}
+	}
+}
+
+/*
+ * Writes a parked record as it is, flagged. A begin waits on, unflagged, until its realloc ends:
+ * only then can be told what it was.
+ */
+static void force(struct mt_repair *repair, struct mt_watched *watched)
+{
+	struct mt_space *space = watched->space;
+	struct mt_story story = watched->story;
+	enum mt_watched_kind kind = watched->kind;
+	uint64_t set;
+
+	if (kind == MT_PARKED_BEGIN) {
+		mt_shelf_leave_parked(&repair->shelf, watched);
+		return;
+	}
+	if (kind == MT_PARKED_REALLOC) {
+		set = write_realloc(repair, watched, true);
+		if (set != 0)
+			settle(repair, space, set, true);
+		return;
+	}
+	mt_shelf_remove(&repair->shelf, watched);
+	write_here(repair, &story);
+	flag(repair, kind);
 }
 
 static void alloc_with(struct mt_repair *repair, struct mt_space *space,
@@ -163,11 +242,8 @@ static void alloc_with(struct mt_repair *repair, struct mt_space *space,
 		park(repair, space, story, MT_PARKED_ALLOC, stamp);
 		break;
 	case MT_LIVE_INHERITED:
-		repair->sink->stats.inherited_ends++;
-		write_story(repair, story, stamp);
-		break;
 	case MT_LIVE_UNCHECKED:
-		repair->sink->stats.unchecked++;
+		count_result(repair, result);
 		write_story(repair, story, stamp);
 		break;
 	}
@@ -225,7 +301,7 @@ static void simple_record(struct mt_repair *repair, struct mt_origin *origin,
 static void restore_begin(struct mt_repair *repair, struct mt_origin *origin)
 {
 	struct mt_watched *begin = origin->begin;
-	bool was_live = begin->kind == MT_HELD_BEGIN && !begin->unknown;
+	bool was_live = begin->kind == MT_HELD_BEGIN;
 	uint64_t addr = begin->story.addr;
 
 	origin->begin = NULL;
@@ -243,6 +319,13 @@ void mt_origin_end(struct mt_repair *repair, struct mt_origin *origin)
 	if (origin->begin)
 		restore_begin(repair, origin);
 	origin->begun = MT_BEGUN_NOT;
+}
+
+/* A begin found its block free: was that by a free right before, which may have been early? */
+static bool took_its_place(struct mt_repair *repair, const struct mt_origin *origin, uint64_t addr)
+{
+	return mt_shelf_find(&repair->shelf, origin->space, addr, 1u << MT_HELD_BEGIN) ||
+	       mt_sink_freed_lately(repair->sink, origin->pid, addr);
 }
 
 static void realloc_begin(struct mt_repair *repair, struct mt_origin *origin,
@@ -277,10 +360,40 @@ static void realloc_begin(struct mt_repair *repair, struct mt_origin *origin,
 	origin->begun = MT_BEGUN_WATCHED;
 	if (result == MT_LIVE_CONFLICT) {
 		origin->begin->kind = MT_PARKED_BEGIN;
+		origin->begin->swapped = took_its_place(repair, origin, rec->addr);
 		park_watched(repair, origin->begin, rec->stamp);
 	} else {
 		settle(repair, space, rec->addr, false);
 	}
+}
+
+/*
+ * The end of a realloc whose begin is parked. Either the block's allocation is still to come (or is
+ * not known): the realloc waits for it as a whole. Or a free that was stamped too early, of the
+ * block that this realloc gave, took the begin's place: then the begin stands for that free, behind
+ * the end.
+ */
+static void realloc_parked(struct mt_repair *repair, struct mt_origin *origin,
+			   struct mt_story *story, uint64_t stamp)
+{
+	struct mt_watched *begin = origin->begin;
+
+	mt_shelf_leave_parked(&repair->shelf, begin);
+	begin->origin = NULL;
+	origin->begin = NULL;
+	origin->begun = MT_BEGUN_NOT;
+	if (begin->swapped) {
+		begin->kind = MT_PARKED_FREE;
+		repair->sink->stats.split_reallocs++;
+	} else {
+		begin->kind = MT_PARKED_REALLOC;
+		begin->new_addr = story->addr;
+		begin->new_size = story->size;
+	}
+	park_watched(repair, begin, stamp);
+	if (begin->kind == MT_PARKED_FREE)
+		alloc_with(repair, origin->space, story, stamp,
+			   mt_liveness_set(&origin->space->live, story->addr));
 }
 
 /* The end of a realloc whose old block is still its own: one Realloc, or Free and a parked one. */
@@ -289,12 +402,8 @@ static void realloc_joined(struct mt_repair *repair, struct mt_origin *origin,
 {
 	struct mt_watched *begin = origin->begin;
 	struct mt_space *space = origin->space;
-	enum mt_liveness_result result;
-	bool unknown;
+	enum mt_liveness_result result = mt_liveness_set(&space->live, story->addr);
 
-	if (begin->kind == MT_PARKED_BEGIN)
-		force(repair, begin);
-	result = mt_liveness_set(&space->live, story->addr);
 	if (result == MT_LIVE_CONFLICT) {
 		split_begin(repair, begin);
 		origin->begun = MT_BEGUN_NOT;
@@ -303,19 +412,13 @@ static void realloc_joined(struct mt_repair *repair, struct mt_origin *origin,
 	}
 	story->flags = MT_EVENT_HAS_OLD;
 	story->old = begin->story.addr;
-	unknown = begin->unknown;
 	origin->begin = NULL;
 	origin->begun = MT_BEGUN_NOT;
 	mt_shelf_remove(&repair->shelf, begin);
 	if (result == MT_LIVE_FLIPPED && space->watched)
 		split_held_at(repair, space, story->addr);
-	if (result == MT_LIVE_INHERITED)
-		repair->sink->stats.inherited_ends++;
-	if (result == MT_LIVE_UNCHECKED)
-		repair->sink->stats.unchecked++;
+	count_result(repair, result);
 	write_story(repair, story, stamp);
-	if (unknown)
-		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
 	if (result == MT_LIVE_FLIPPED)
 		settle(repair, space, story->addr, true);
 }
@@ -326,7 +429,10 @@ static void realloc_end(struct mt_repair *repair, struct mt_origin *origin,
 	struct mt_story story = story_of(origin, MT_EVENT_REALLOC, rec->addr, rec->size_kind >> 8);
 
 	if (origin->begun == MT_BEGUN_WATCHED) {
-		realloc_joined(repair, origin, &story, rec->stamp);
+		if (origin->begin->kind == MT_PARKED_BEGIN)
+			realloc_parked(repair, origin, &story, rec->stamp);
+		else
+			realloc_joined(repair, origin, &story, rec->stamp);
 		return;
 	}
 	if (origin->begun == MT_BEGUN_NULL)
@@ -346,7 +452,6 @@ static void realloc_freed(struct mt_repair *repair, struct mt_origin *origin,
 	struct mt_watched *begin = origin->begin;
 	enum mt_begun begun = (enum mt_begun)origin->begun;
 	struct mt_story story = story_of(origin, MT_EVENT_FREE, rec->addr, 0);
-	bool unknown;
 
 	origin->begin = NULL;
 	origin->begun = MT_BEGUN_NOT;
@@ -361,14 +466,13 @@ static void realloc_freed(struct mt_repair *repair, struct mt_origin *origin,
 	if (begin->kind == MT_PARKED_BEGIN) {
 		begin->kind = MT_PARKED_FREE; /* and waits on as one */
 		begin->origin = NULL;
+		mt_shelf_leave_parked(&repair->shelf, begin);
+		park_watched(repair, begin, rec->stamp);
 		return;
 	}
 	story.addr = begin->story.addr;
-	unknown = begin->unknown;
 	mt_shelf_remove(&repair->shelf, begin);
 	write_story(repair, &story, rec->stamp);
-	if (unknown)
-		mt_sink_flag(repair->sink, MT_ANOMALY_UNKNOWN_FREE);
 }
 
 void mt_repair_record(struct mt_repair *repair, struct mt_origin *origin, const struct mt_rec *rec)
@@ -425,60 +529,25 @@ void mt_repair_expire_all(struct mt_repair *repair)
 		force(repair, repair->shelf.oldest);
 }
 
-struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
-{
-	struct mt_space *space = calloc(1, sizeof(*space));
-
-	if (space)
-		mt_liveness_init(&space->live, budget);
-	return space;
-}
-
-/* Sets or clears the bits of old blocks whose realloc is under way. */
-static void flip_held(struct mt_repair *repair, struct mt_space *space, bool set)
-{
-	for (unsigned i = 0; i < MT_SHELF_BUCKETS; i++) {
-		for (struct mt_watched *at = repair->shelf.buckets[i]; at; at = at->next) {
-			if (at->space != space || at->kind != MT_HELD_BEGIN || at->unknown)
-				continue;
-			if (set)
-				mt_liveness_set(&space->live, at->story.addr);
-			else
-				mt_liveness_clear(&space->live, at->story.addr);
-		}
-	}
-}
-
-struct mt_space *mt_space_fork(struct mt_repair *repair, struct mt_space *parent)
-{
-	struct mt_space *child = calloc(1, sizeof(*child));
-
-	if (!child)
-		return NULL;
-	/* No Free was written for a held begin, so readers see the block in the child too. */
-	if (parent->watched)
-		flip_held(repair, parent, true);
-	mt_liveness_fork(&parent->live, &child->live);
-	if (parent->watched)
-		flip_held(repair, parent, false);
-	return child;
-}
-
 void mt_space_end(struct mt_repair *repair, struct mt_space *space)
 {
-	struct mt_watched *at, *newer;
+	struct mt_watched *at, *next;
 
 	if (!space)
 		return;
-	for (at = repair->shelf.oldest; at && space->watched; at = newer) {
-		newer = at->newer;
-		if (at->space == space)
-			force(repair, at);
+	/* Writing one may release others. */
+	for (at = repair->shelf.oldest; at && space->watched;) {
+		if (at->space != space) {
+			at = at->newer;
+			continue;
+		}
+		force(repair, at);
+		at = repair->shelf.oldest;
 	}
 	/* Begins of threads that live on would point to a space that is gone. */
 	for (unsigned i = 0; i < MT_SHELF_BUCKETS && space->watched; i++) {
-		for (at = repair->shelf.buckets[i]; at; at = newer) {
-			newer = at->next;
+		for (at = repair->shelf.buckets[i]; at; at = next) {
+			next = at->next;
 			if (at->space != space)
 				continue;
 			at->origin->begin = NULL;

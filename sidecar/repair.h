@@ -57,12 +57,6 @@ struct mt_repair {
 void mt_repair_init(struct mt_repair *repair, struct mt_sink *sink);
 void mt_repair_fini(struct mt_repair *repair);
 
-/* NULL when out of memory. */
-struct mt_space *mt_space_new(struct mt_liveness_budget *budget);
-
-/* What a fork leaves in the child. NULL when out of memory. */
-struct mt_space *mt_space_fork(struct mt_repair *repair, struct mt_space *parent);
-
 /* The memory is gone: what is parked is written and flagged. NULL is accepted. */
 void mt_space_end(struct mt_repair *repair, struct mt_space *space);
 

@@ -57,6 +57,9 @@ static void set_deadline(struct mt_shelf *shelf)
 
 void mt_shelf_leave_parked(struct mt_shelf *shelf, struct mt_watched *watched)
 {
+	if (!watched->parked)
+		return;
+	watched->parked = false;
 	if (watched->older)
 		watched->older->newer = watched->newer;
 	else
@@ -76,8 +79,7 @@ void mt_shelf_remove(struct mt_shelf *shelf, struct mt_watched *watched)
 	while (*at != watched)
 		at = &(*at)->next;
 	*at = watched->next;
-	if (watched->kind != MT_HELD_BEGIN)
-		mt_shelf_leave_parked(shelf, watched);
+	mt_shelf_leave_parked(shelf, watched);
 	watched->space->watched--;
 	watched->next = shelf->unused;
 	shelf->unused = watched;
@@ -104,6 +106,7 @@ struct mt_watched *mt_shelf_add(struct mt_shelf *shelf, struct mt_space *space,
 
 void mt_shelf_park(struct mt_shelf *shelf, struct mt_watched *watched, uint64_t stamp)
 {
+	watched->parked = true;
 	watched->stamp = stamp;
 	watched->parked_ns = shelf->now_ns;
 	watched->older = shelf->newest;
@@ -115,4 +118,43 @@ void mt_shelf_park(struct mt_shelf *shelf, struct mt_watched *watched, uint64_t 
 	shelf->newest = watched;
 	shelf->parked++;
 	set_deadline(shelf);
+}
+
+struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
+{
+	struct mt_space *space = calloc(1, sizeof(*space));
+
+	if (space)
+		mt_liveness_init(&space->live, budget);
+	return space;
+}
+
+/* Sets or clears the bits of old blocks whose realloc is under way. */
+static void flip_held(struct mt_shelf *shelf, struct mt_space *space, bool set)
+{
+	for (unsigned i = 0; i < MT_SHELF_BUCKETS; i++) {
+		for (struct mt_watched *at = shelf->buckets[i]; at; at = at->next) {
+			if (at->space != space || at->kind != MT_HELD_BEGIN)
+				continue;
+			if (set)
+				mt_liveness_set(&space->live, at->story.addr);
+			else
+				mt_liveness_clear(&space->live, at->story.addr);
+		}
+	}
+}
+
+struct mt_space *mt_space_fork(struct mt_shelf *shelf, struct mt_space *parent)
+{
+	struct mt_space *child = calloc(1, sizeof(*child));
+
+	if (!child)
+		return NULL;
+	/* No Free was written for a held begin, so readers see the block in the child too. */
+	if (parent->watched)
+		flip_held(shelf, parent, true);
+	mt_liveness_fork(&parent->live, &child->live);
+	if (parent->watched)
+		flip_held(shelf, parent, false);
+	return child;
 }

@@ -28,8 +28,9 @@ struct mt_space {
 enum mt_watched_kind {
 	MT_PARKED_FREE,
 	MT_PARKED_ALLOC,
-	MT_PARKED_BEGIN, /* a realloc's begin whose old block is not live yet */
-	MT_HELD_BEGIN,	 /* a realloc's begin that freed the old block: bit clear, no event yet */
+	MT_PARKED_BEGIN,   /* a realloc's begin whose old block is not live yet */
+	MT_PARKED_REALLOC, /* the same, and its end: addr is the old block, new_addr the new one */
+	MT_HELD_BEGIN,	   /* a realloc's begin that freed the old block: bit clear, no event yet */
 };
 
 /* What an event says beside its time. */
@@ -49,8 +50,10 @@ struct mt_watched {
 	struct mt_story story;
 	uint64_t stamp;
 	uint64_t parked_ns;
+	uint64_t new_addr, new_size; /* MT_PARKED_REALLOC */
 	enum mt_watched_kind kind;
-	bool unknown; /* a begin: of a block that is not known */
+	bool parked;  /* among the parked ones */
+	bool swapped; /* a parked begin: a free that was stamped too early took its place */
 };
 
 struct mt_shelf {
@@ -74,11 +77,17 @@ struct mt_watched *mt_shelf_find(struct mt_shelf *shelf, const struct mt_space *
 struct mt_watched *mt_shelf_add(struct mt_shelf *shelf, struct mt_space *space,
 				const struct mt_story *story, enum mt_watched_kind kind);
 
-/* Puts a record at the end of the parked ones, and takes it out again. */
+/* Puts a record at the end of the parked ones, and takes it out again if it is there. */
 void mt_shelf_park(struct mt_shelf *shelf, struct mt_watched *watched, uint64_t stamp);
 void mt_shelf_leave_parked(struct mt_shelf *shelf, struct mt_watched *watched);
 
 /* Watches it no more, parked or held; its memory may be used for the next. */
 void mt_shelf_remove(struct mt_shelf *shelf, struct mt_watched *watched);
+
+/* NULL when out of memory. Ended by mt_space_end() (repair.h). */
+struct mt_space *mt_space_new(struct mt_liveness_budget *budget);
+
+/* What a fork leaves in the child. NULL when out of memory. */
+struct mt_space *mt_space_fork(struct mt_shelf *shelf, struct mt_space *parent);
 
 #endif

@@ -40,12 +40,60 @@ void mt_sink_fini(struct mt_sink *sink)
 	memset(sink, 0, sizeof(*sink));
 }
 
+static bool is_lately(const struct mt_sink *sink, uint64_t time_ns)
+{
+	return time_ns + MT_SINK_LATELY_NS >= sink->last_ns;
+}
+
+/* The block that an event frees; 0: none. */
+static uint64_t freed_by(const struct mt_event *event)
+{
+	if (event->type == MT_EVENT_FREE)
+		return event->addr;
+	return event->type == MT_EVENT_REALLOC && event->flags & MT_EVENT_HAS_OLD ? event->aux : 0;
+}
+
+static void keep_tail(struct mt_sink *sink)
+{
+	const struct mt_event *events = sink->batch->events;
+
+	sink->tail_count = 0;
+	for (uint32_t i = sink->batch->count; i-- > 0 && sink->tail_count < MT_SINK_TAIL;) {
+		uint64_t addr = freed_by(&events[i]);
+
+		if (!is_lately(sink, events[i].timestamp_ns))
+			return;
+		if (addr != 0)
+			sink->tail[sink->tail_count++] =
+				(struct mt_sink_freed){ addr, events[i].timestamp_ns,
+							events[i].pid };
+	}
+}
+
+bool mt_sink_freed_lately(const struct mt_sink *sink, int32_t pid, uint64_t addr)
+{
+	const struct mt_event *events = sink->batch->events;
+	uint32_t i;
+
+	for (i = sink->batch->count; i-- > 0;) {
+		if (!is_lately(sink, events[i].timestamp_ns))
+			return false;
+		if (freed_by(&events[i]) == addr && events[i].pid == pid)
+			return true;
+	}
+	for (i = 0; i < sink->tail_count && is_lately(sink, sink->tail[i].time_ns); i++)
+		if (sink->tail[i].addr == addr && sink->tail[i].pid == pid)
+			return true;
+	return false;
+}
+
 void mt_sink_flush(struct mt_sink *sink)
 {
 	struct mt_batch *batch = sink->batch;
 
 	if (batch->count == 0)
 		return;
+	keep_tail(sink);
 	sink->frames++;
 	sink->submitted_events += batch->count;
 	sink->batch_began_ns = 0;

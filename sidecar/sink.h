@@ -10,6 +10,7 @@
 #ifndef MT_SIDECAR_SINK_H
 #define MT_SIDECAR_SINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/clock.h"
@@ -17,6 +18,15 @@
 #include "sidecar/batch.h"
 #include "sidecar/encoder.h"
 #include "sidecar/order.h"
+
+#define MT_SINK_LATELY_NS UINT64_C(10000) /* how far back mt_sink_freed_lately() looks */
+#define MT_SINK_TAIL	  512u		  /* frees kept of the batch before */
+
+/* A block that was freed: by Free, or as the old one of a Realloc. */
+struct mt_sink_freed {
+	uint64_t addr, time_ns;
+	int32_t pid;
+};
 
 struct mt_sink {
 	struct mt_encoder *encoder;
@@ -32,6 +42,8 @@ struct mt_sink {
 	void *meanwhile_context;
 	struct mt_order_anomaly *anomalies;
 	size_t anomaly_count;
+	struct mt_sink_freed tail[MT_SINK_TAIL]; /* the newest first */
+	uint32_t tail_count;
 };
 
 /* Returns 0 or a negative errno. */
@@ -46,6 +58,9 @@ void mt_sink_flush_old(struct mt_sink *sink, uint64_t now_ns, uint64_t age_ns);
 
 /* Lists the event written last as an anomaly. */
 void mt_sink_flag(struct mt_sink *sink, enum mt_anomaly_reason reason);
+
+/* Was a free of this block written in the last MT_SINK_LATELY_NS? For rare cases: it searches. */
+bool mt_sink_freed_lately(const struct mt_sink *sink, int32_t pid, uint64_t addr);
 
 static inline uint64_t mt_sink_events(const struct mt_sink *sink)
 {

@@ -2,7 +2,7 @@
 # The order engine: streams -> one order.
 if HAVE_CRITERION
 order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order \
-	tests/unit/test_order_ends tests/unit/test_shm
+	tests/unit/test_order_ends tests/unit/test_order_realloc tests/unit/test_shm
 check_PROGRAMS += $(order_tests)
 TESTS += $(order_tests)
 tests_unit_test_clock_SOURCES = tests/unit/test_clock.c
@@ -22,6 +22,10 @@ tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c tests/unit/ord
 	tests/unit/order_support.h common/chunk_producer.c
 tests_unit_test_order_ends_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
 tests_unit_test_order_ends_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c tests/unit/order_support.c \
+	tests/unit/order_support.h common/chunk_producer.c
+tests_unit_test_order_realloc_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+tests_unit_test_order_realloc_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
 endif
 check_PROGRAMS += tests/stress/order_exchange
 TESTS += tests/stress/order_exchange

@@ -169,7 +169,8 @@ Test(order, parked_record_expires_in_idle_rounds)
 	cr_assert_fail("a free of an unknown block was held for more than 20 ms");
 }
 
-/* The merge stops in front of a late record for a round, and comes to the allocation in the next. */
+/* The merge stops in front of a late record for a round, and comes to the allocation in the next.
+ */
 Test(order, parked_record_does_not_expire_before_what_is_visible)
 {
 	struct mt_writer three = bench_thread(&image, image.proc, PID + 2);
@@ -186,116 +187,6 @@ Test(order, parked_record_does_not_expire_before_what_is_visible)
 	cr_assert_eq(stats.unknown_frees, 0);
 	cr_assert_eq(stats.parked, 1);
 	cr_assert_str_eq(bench_text(&bench), "x0 m20 m10 f10");
-}
-
-Test(order, realloc_is_one_event)
-{
-	put(&one, 10, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&one, 30, MT_REC_REALLOC_END, 0x20);
-	put(&one, 40, MT_REC_REALLOC_BEGIN, 0x20);
-	put(&one, 50, MT_REC_REALLOC_END, 0x20);
-	put(&one, 60, MT_REC_REALLOC_BEGIN, 0);
-	put(&one, 70, MT_REC_REALLOC_END, 0x30);
-	bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20 r20>20 r0>30");
-	cr_assert_eq(bench_contradictions(&bench), 0);
-}
-
-Test(order, realloc_is_split_when_the_old_address_was_taken)
-{
-	struct mt_order_stats stats;
-
-	put(&one, 10, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&two, 25, MT_REC_MALLOC, 0x10);
-	put(&one, 30, MT_REC_REALLOC_END, 0x20);
-	put(&two, 40, MT_REC_FREE, 0x10);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 r20 f10");
-	cr_assert_eq(bench.events[2].tid, PID);
-	cr_assert_eq(stats.split_reallocs, 1);
-	cr_assert_eq(bench_contradictions(&bench), 0);
-}
-
-Test(order, realloc_begun_before_its_block_was_seen)
-{
-	struct mt_order_stats stats;
-
-	put(&two, 25, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&one, 40, MT_REC_REALLOC_END, 0x20);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20");
-	cr_assert_eq(stats.unknown_frees, 0);
-}
-
-Test(order, realloc_of_an_unknown_block_is_flagged)
-{
-	struct mt_order_stats stats;
-
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&two, 900000, MT_REC_MALLOC, 0x40);
-	put(&one, 900010, MT_REC_REALLOC_END, 0x20);
-	put(&one, 900020, MT_REC_FREE, 0x20);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m40 r10>20 f20");
-	cr_assert_eq(stats.unknown_frees, 1);
-}
-
-Test(order, failed_realloc_leaves_the_block)
-{
-	struct mt_order_stats stats;
-
-	put(&one, 10, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&one, 30, MT_REC_REALLOC_FAILED, 0x10);
-	put(&two, 40, MT_REC_FREE, 0x10);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
-	cr_assert_eq(stats.unknown_frees, 0);
-}
-
-Test(order, realloc_to_nothing_is_a_free)
-{
-	put(&one, 10, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&one, 30, MT_REC_REALLOC_FREED, 0x10);
-	put(&two, 40, MT_REC_MALLOC, 0x10);
-	bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10");
-	cr_assert_eq(bench_contradictions(&bench), 0);
-}
-
-Test(order, realloc_without_an_end_leaves_the_block)
-{
-	struct mt_order_stats stats;
-
-	put(&one, 10, MT_REC_MALLOC, 0x10);
-	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
-	bench_run(&bench);
-	mt_order_process_ended(bench.order, PID, 9, true);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
-	cr_assert_eq(stats.dropped_begins, 1);
-	cr_assert(mt_order_process_done(bench.order, PID));
-}
-
-Test(order, reallocs_of_many_threads_hand_blocks_on)
-{
-	/* Each moves its block to where the one before it was, all under way at once. */
-	struct mt_order_stats stats;
-
-	put(&one, 1, MT_REC_MALLOC, 0x10);
-	put(&two, 2, MT_REC_MALLOC, 0x20);
-	put(&one, 10, MT_REC_REALLOC_BEGIN, 0x10);
-	put(&two, 11, MT_REC_REALLOC_BEGIN, 0x20);
-	put(&two, 12, MT_REC_REALLOC_END, 0x10);
-	put(&one, 13, MT_REC_REALLOC_END, 0x30);
-	stats = bench_finish(&bench);
-	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20 f10 r20>10 r30");
-	cr_assert_eq(stats.split_reallocs, 1);
-	cr_assert_eq(bench_contradictions(&bench), 0);
 }
 
 Test(order, mappings_of_the_program_have_no_liveness)

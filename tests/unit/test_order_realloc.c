@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Reallocs in the order engine: two records each, of which other threads may be in between. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/unit/order_support.h"
+
+#define PID BENCH_PID
+
+static struct bench bench;
+static struct bench_image image;
+static struct mt_writer one, two;
+
+static void open_plain(void)
+{
+	struct bench_options options = { 0 };
+
+	bench_open(&bench, &options);
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	two = bench_thread(&image, image.proc, PID + 1);
+}
+
+static void close_all(void)
+{
+	bench_close(&bench);
+}
+
+static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
+{
+	bench_put(&bench, &image, writer, at, kind, addr, 8);
+}
+
+TestSuite(order_realloc, .init = open_plain, .fini = close_all);
+
+Test(order_realloc, realloc_is_one_event)
+{
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_END, 0x20);
+	put(&one, 40, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&one, 50, MT_REC_REALLOC_END, 0x20);
+	put(&one, 60, MT_REC_REALLOC_BEGIN, 0);
+	put(&one, 70, MT_REC_REALLOC_END, 0x30);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20 r20>20 r0>30");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order_realloc, realloc_is_split_when_the_old_address_was_taken)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 25, MT_REC_MALLOC, 0x10);
+	put(&one, 30, MT_REC_REALLOC_END, 0x20);
+	put(&two, 40, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 r20 f10");
+	cr_assert_eq(bench.events[2].tid, PID);
+	cr_assert_eq(stats.split_reallocs, 1);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order_realloc, realloc_begun_before_its_block_was_seen)
+{
+	struct mt_order_stats stats;
+
+	put(&two, 25, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 40, MT_REC_REALLOC_END, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20");
+	cr_assert_eq(stats.unknown_frees, 0);
+}
+
+Test(order_realloc, realloc_of_an_unknown_block_is_flagged)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 900000, MT_REC_MALLOC, 0x40);
+	put(&one, 900010, MT_REC_REALLOC_END, 0x20);
+	put(&one, 900020, MT_REC_FREE, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m40 r10>20 f20");
+	cr_assert_eq(stats.unknown_frees, 1);
+}
+
+Test(order_realloc, failed_realloc_leaves_the_block)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_FAILED, 0x10);
+	put(&two, 40, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
+	cr_assert_eq(stats.unknown_frees, 0);
+}
+
+Test(order_realloc, realloc_to_nothing_is_a_free)
+{
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 30, MT_REC_REALLOC_FREED, 0x10);
+	put(&two, 40, MT_REC_MALLOC, 0x10);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+Test(order_realloc, realloc_without_an_end_leaves_the_block)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
+	cr_assert_eq(stats.dropped_begins, 1);
+	cr_assert(mt_order_process_done(bench.order, PID));
+}
+
+Test(order_realloc, reallocs_of_many_threads_hand_blocks_on)
+{
+	/* Each moves its block to where the one before it was, all under way at once. */
+	struct mt_order_stats stats;
+
+	put(&one, 1, MT_REC_MALLOC, 0x10);
+	put(&two, 2, MT_REC_MALLOC, 0x20);
+	put(&one, 10, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 11, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&two, 12, MT_REC_REALLOC_END, 0x10);
+	put(&one, 13, MT_REC_REALLOC_END, 0x30);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 m20 f10 r20>10 r30");
+	cr_assert_eq(stats.split_reallocs, 1);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+/* True order: malloc, realloc in place, free by another thread, whose stamp was early. */
+Test(order_realloc, free_stamped_before_the_realloc_of_its_block)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 11, MT_REC_FREE, 0x10);
+	put(&one, 12, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 13, MT_REC_REALLOC_END, 0x10);
+	put(&two, 500000, MT_REC_MALLOC, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 r10 f10 m10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+/* The same, and the realloc's thread stood still in it for long. */
+Test(order_realloc, free_stamped_before_a_realloc_that_takes_long)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 11, MT_REC_FREE, 0x10);
+	put(&one, 12, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 400000, MT_REC_MALLOC, 0x20);
+	put(&one, 500000, MT_REC_REALLOC_END, 0x10);
+	put(&one, 900000, MT_REC_FREE, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m20 r10 f10 f20");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+/* A block that moves: the early free is of the next block at the old address. */
+Test(order_realloc, free_stamped_before_the_realloc_that_left_its_address)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 11, MT_REC_FREE, 0x10);
+	put(&one, 12, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 13, MT_REC_REALLOC_END, 0x20);
+	put(&two, 14, MT_REC_MALLOC, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 r20 m10 f10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+/* Begin and end were both stamped before the allocation that gave the block. */
+Test(order_realloc, whole_realloc_waits_for_its_block)
+{
+	struct mt_order_stats stats;
+	struct mt_writer three = bench_thread(&image, image.proc, PID + 2);
+
+	put(&one, 20, MT_REC_MALLOC, 0x10);
+	put(&two, 10, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 11, MT_REC_REALLOC_END, 0x20);
+	put(&three, 12, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&three, 13, MT_REC_REALLOC_END, 0x30);
+	put(&three, 14, MT_REC_FREE, 0x30);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 r10>20 r20>30 f30");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+	cr_assert_eq(stats.parked, 3);
+}
+
+/* The block is the realloc's in its place: what its own thread does next is not out of place. */
+Test(order_realloc, unknown_block_is_flagged_and_known_from_then_on)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 11, MT_REC_REALLOC_END, 0x10);
+	put(&one, 12, MT_REC_FREE, 0x10);
+	put(&one, 500000, MT_REC_MALLOC, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 r10>10 f10 m10");
+	cr_assert_eq(stats.unknown_frees, 1);
+	cr_assert_eq(stats.live_allocs, 0);
+}
+
+Test(order_realloc, process_that_ends_leaves_none_waiting)
+{
+	put(&one, 10, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 11, MT_REC_REALLOC_END, 0x20);
+	put(&one, 12, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&one, 13, MT_REC_REALLOC_END, 0x10);
+	put(&two, 14, MT_REC_REALLOC_BEGIN, 0x40);
+	mt_order_process_ended(bench.order, PID, 0, true);
+	bench_finish(&bench);
+	cr_assert_eq(strncmp(bench_text(&bench), "x0 r10>20 r20>10", 16), 0, "%s",
+		     bench_text(&bench));
+}
