@@ -185,6 +185,17 @@ static int begin_recording(struct mt_thread *thread)
 	return 0;
 }
 
+/* Absent in other C libraries. They load us too, but what we know of threads is not true there. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+/* Returns why not, after a word to whoever has nobody else to tell it. */
+static int decline_libc(char *const *environment)
+{
+	if (mt_settings_get(environment, MT_ENV_SESSION) == NULL && mt_follow_names_us(environment))
+		mt_start_complain("the C library is not glibc");
+	return -ENOSYS;
+}
+
 /* Finds the session, or, in the root image of manual use, starts one. */
 static int find_session(char *const *environment, uint32_t *ret_flags)
 {
@@ -216,6 +227,8 @@ static int attach(struct mt_thread *thread)
 	if (getauxval(AT_SECURE) != 0)
 		return -EPERM;
 	mt_follow_set_path(mt_objects.self_path);
+	if (gnu_get_libc_version == NULL)
+		return decline_libc(environment);
 	error = find_session(environment, &flags);
 	if (error != 0)
 		return error;

@@ -3,6 +3,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 blocks=$PROGRAMS/blocks
+start=$PROGRAMS/starter
 
 # seen TEXT COMMAND...: 1000 blocks of 12345 bytes are in the artifact.
 seen()
@@ -14,21 +15,45 @@ seen()
 }
 
 seen "env -i" env -i "$blocks" 1000 12345
-seen "a spawned child with two variables" "$PROGRAMS/starter" spawn 0 1 "$blocks" 1000 12345
-seen "exec with two variables" "$PROGRAMS/starter" bare 0 1 "$blocks" 1000 12345
-seen "exec with no environment at all" "$PROGRAMS/starter" null 0 1 "$blocks" 1000 12345
+for how in posix_spawn posix_spawnp vfork; do
+	seen "a child by $how with two variables" "$start" $how 0 1 "$blocks" 1000 12345
+done
+for how in bare execvpe execle fexecve execveat; do
+	seen "exec ($how) with two variables" "$start" $how 0 1 "$blocks" 1000 12345
+done
+for how in execl execlp execvp; do
+	seen "exec ($how) with an environment that was cleared" \
+		sh -c 'exec env -i "$@"' sh "$start" $how 0 1 "$blocks" 1000 12345
+done
+seen "exec with no environment at all" "$start" null 0 1 "$blocks" 1000 12345
 seen "a shell that unsets LD_PRELOAD" sh -c 'unset LD_PRELOAD; "$1" 1000 12345' sh "$blocks"
 seen "python3 subprocess with its own env" "$PYTHON" -c 'import subprocess, sys
 subprocess.run(sys.argv[1:], env={"A": "b"}, check=True)' "$blocks" 1000 12345
 
-env -i "$blocks" 1 1
 tracked "what the program sees of it" env -i A=b env
 tap_equal "the environment is as given but for what brings us back" "A=b" \
 	"$(grep -v -e '^LD_PRELOAD=' -e '^MEMTRACK_' "$WORK/out")"
 
-TRACK_OPTIONS=--no-follow-env
-tracked "with --no-follow-env" env -i "$blocks" 1000 12345
-tap_equal "with --no-follow-env: the child is left alone" 0 "$(count_size run 12345)"
-"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
-tap_check "with --no-follow-env: stat names the untracked image" grep -q "blocks" "$WORK/stat"
+# named TEXT COMMAND...: it is left alone, and said to be.
+named()
+{
+	named_text=$1
+	shift
+	rm -f "$WORK/run"
+	bounded 60 "$LAUNCHER" $named_options -o "$WORK/run" -- "$@" </dev/null >"$WORK/out" 2>"$WORK/err"
+	tap_equal "$named_text: ends as itself" 0 $?
+	tap_equal "$named_text: the child is left alone" 0 "$(count_size run 12345)"
+	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
+	if grep -q "processes by none" "$WORK/stat"; then
+		tap_check "$named_text: that nobody knows is said" grep -q "untracked: not known" "$WORK/stat"
+	else
+		tap_check "$named_text: stderr names it" grep -q "untracked.*blocks" "$WORK/err"
+		tap_check "$named_text: stat names it, and why" grep -q "blocks (environment)" "$WORK/stat"
+	fi
+}
+
+named_options=
+named "the bare system call" "$start" raw 0 1 "$blocks" 1000 12345
+named_options=--no-follow-env
+named "with --no-follow-env" env -i "$blocks" 1000 12345
 tap_done

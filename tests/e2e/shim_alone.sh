@@ -51,7 +51,7 @@ tap_equal "stopped reader: the program ends by itself" 0 "$status"
 tap_check "and does not wait for each block" test "$(($(date +%s) - start))" -lt 30
 tap_equal "and what is lost is counted" "$got" "$(($(records) + $(lost 1)))"
 
-for how in exec thread null bare spawn fails; do
+for how in exec thread null bare posix_spawn posix_spawnp vfork execvpe fexecve execveat fails; do
 	peer -- "$PROGRAMS/starter" "$how" 5 12345 "$PROGRAMS/blocks" 7 12345
 	own=5
 	test "$how" != fails || own=10
