@@ -32,6 +32,7 @@ struct process {
 	bool has_exec;	/* the fields below are of its last exec */
 	bool explained; /* by what the kernel cannot see */
 	enum mt_untracked_reason reason;
+	uint64_t explained_ns; /* of the image that runs at that time; 0: that runs now */
 	uint64_t exec_ns;
 	uint32_t exec_flags;
 	uint32_t mappings;   /* executable ones since */
@@ -209,9 +210,12 @@ static void add_untracked(struct mt_coverage *coverage, struct process *process,
 static void end_image(struct mt_coverage *coverage, struct process *process, uint64_t end_ns,
 		      enum mt_untracked_reason early)
 {
+	bool of_next = process->explained && process->explained_ns >= end_ns;
 	bool tracked = false;
 	int i, kept = 0;
 
+	if (of_next)
+		process->explained = false;
 	for (i = 0; i < process->hello_count; i++) {
 		if (process->hellos[i] >= end_ns)
 			process->hellos[kept++] = process->hellos[i];
@@ -221,8 +225,8 @@ static void end_image(struct mt_coverage *coverage, struct process *process, uin
 	process->hello_count = kept;
 	if (process->has_exec && !tracked)
 		add_untracked(coverage, process, early);
-	if (process->has_exec)
-		process->explained = false;
+	if (process->has_exec || of_next)
+		process->explained = of_next;
 	process->has_exec = false;
 	free(process->path);
 	process->path = NULL;
@@ -371,6 +375,7 @@ static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, c
 		if (process) {
 			process->explained = true;
 			process->reason = reason;
+			process->explained_ns = time_ns;
 		}
 	} else {
 		alone.exec_ns = time_ns;
@@ -502,6 +507,7 @@ const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_ENVIRONMENT] = "environment",
 		[MT_UNTRACKED_LIBC] = "libc",
 		[MT_UNTRACKED_SANITIZER] = "sanitizer",
+		[MT_UNTRACKED_ALLOCATOR] = "own-malloc",
 		[MT_UNTRACKED_REFUSED] = "no-room",
 		[MT_UNTRACKED_ENDED] = "ended-before-loading",
 		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",

@@ -38,6 +38,7 @@ endif
 # The program. Its parts are a library of their own, for the unit tests.
 noinst_LTLIBRARIES += libmtsidecar.la
 libmtsidecar_la_SOURCES = \
+	sidecar/allocator.c sidecar/allocator.h \
 	sidecar/child.c sidecar/child.h \
 	sidecar/command.c sidecar/command.h \
 	sidecar/control.c sidecar/control.h \

@@ -201,6 +201,7 @@ static int start_threads(struct mt_run *run)
 	if (err)
 		return err;
 	run->coverage = mt_coverage_new(has_kernel_events(run));
+	run->allocator = mt_allocator_new(); /* without it nothing is said of such programs */
 	if (!run->coverage)
 		return -ENOMEM;
 	mt_coverage_add_process(run->coverage, run->root);
@@ -289,7 +290,7 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 			mt_recorder_mappings(run->recorder, pid);
 		}
 	}
-	if (err || (hello->flags & MT_HELLO_BYPASSED))
+	if (err || (hello->flags & MT_HELLO_BYPASSED) || mt_allocator_is_own(run->allocator, pid))
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns,
 					  err ? MT_UNTRACKED_REFUSED : MT_UNTRACKED_ALLOCATOR);
 	else
@@ -388,6 +389,7 @@ void mt_run_close(struct mt_run *run, bool discard)
 	mt_recorder_free(run->recorder);
 	mt_encoder_free(run->encoder);
 	mt_coverage_free(run->coverage);
+	mt_allocator_free(run->allocator);
 	mt_session_close(&run->session);
 	if (discard)
 		mt_output_discard(&run->output);

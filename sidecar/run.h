@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "common/artifact_writer.h"
+#include "sidecar/allocator.h"
 #include "sidecar/child.h"
 #include "sidecar/command.h"
 #include "sidecar/control.h"
@@ -45,6 +46,7 @@ struct mt_run {
 	struct mt_artifact_writer writer;
 	struct mt_encoder *encoder;
 	struct mt_coverage *coverage;
+	struct mt_allocator *allocator;
 	struct mt_recorder *recorder;
 	struct mt_control *control;
 	bool recorder_started;

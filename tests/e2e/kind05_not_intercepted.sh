@@ -1,39 +1,97 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Kind 5: a static program cannot be intercepted. It runs as itself and is named, never a quiet zero.
+# Kind 5: a static program, or one with an allocator in its executable, cannot be intercepted. It
+# runs as itself and is named, as the command or as a child; never a quiet zero.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 cc=$(make_value CC)
+ulimit -c 0
 
 untracked()
 {
-	tap_check "$1: stderr says so" grep -q "untracked" "$WORK/err"
-	tap_check "$1: it is named there" grep -q "$2" "$WORK/err"
+	tap_check "$1: stderr says so, and names it" grep -q "untracked: .*$2" "$WORK/err"
 	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
-	tap_check "$1: stat names it" grep -q "$2" "$WORK/stat"
+	tap_check "$1: stat names it, and why" grep -q "$2 ($3)" "$WORK/stat"
+	verified "$1" run
 }
 
-if $cc -static -o "$WORK/alone_static" "$E2E/blocks.c" -pthread 2>"$WORK/err"; then
-	"$LAUNCHER" -o "$WORK/run" -- "$WORK/alone_static" 100 333 2>"$WORK/err"
-	tap_equal "static program: ends as itself" 0 $?
-	untracked "static program" alone_static
+# launch COMMAND...
+launch()
+{
 	rm -f "$WORK/run"
-	"$LAUNCHER" -o "$WORK/run" -- sh -c '"$1" 100 333; "$2" 100 444' sh "$WORK/alone_static" \
-		"$PROGRAMS/blocks" 2>"$WORK/err"
-	tap_equal "static child: the command ends as itself" 0 $?
-	untracked "static child" alone_static
-	tap_equal "static child: its sibling is tracked" 100 "$(count_size run 444)"
-	rm -f "$WORK/run"
-	"$LAUNCHER" -q --require-complete -o "$WORK/run" -- "$WORK/alone_static" 100 333 2>"$WORK/err"
-	tap_equal "static program: --require-complete makes it a failure" 125 $?
-	rm -f "$WORK/run"
+	bounded 60 "$LAUNCHER" -o "$WORK/run" -- "$@" </dev/null >"$WORK/out" 2>"$WORK/err"
+}
+
+# not_seen TEXT PROGRAM REASON: as the command, as a child beside one that is tracked, and in between.
+not_seen()
+{
+	launch "$WORK/$2" 100 333
+	tap_equal "$1: ends as itself" 0 $?
+	tap_equal "$1: its blocks are not made up" 0 "$(count_size run 333)"
+	untracked "$1" "$2" "$3"
+	launch sh -c '"$1" 100 333; "$2" 100 444' sh "$WORK/$2" "$PROGRAMS/blocks"
+	tap_equal "$1 as a child: the command ends as itself" 0 $?
+	untracked "$1 as a child" "$2" "$3"
+	tap_equal "$1 as a child: its sibling is tracked" 100 "$(count_size run 444)"
+	bounded 60 "$LAUNCHER" -q --force --require-complete -o "$WORK/run" -- "$WORK/$2" 100 333 2>"$WORK/err"
+	tap_equal "$1: --require-complete makes it a failure" 125 $?
+}
+
+# link_static NAME OPTION
+link_static()
+{
+	if $cc $2 -o "$WORK/$1" "$E2E/blocks.c" -pthread 2>/dev/null; then
+		not_seen "program linked with $2" "$1" static
+	else
+		tap_skip "program linked with $2" "no static libc to link with"
+	fi
+}
+
+link_static alone_static -static
+link_static alone_static_pie -static-pie
+
+# own TEXT NAME OPTION...
+own()
+{
+	own_text=$1
+	own_name=$2
+	shift 2
+	$cc -std=gnu11 -O0 -fno-builtin -o "$WORK/$own_name" "$@" "$E2E/own_malloc.c" || exit 1
+	not_seen "$own_text" "$own_name" own-malloc
+}
+
+own "its own malloc" own_plain
+own "its own malloc, hidden" own_hidden '-DOWN_VISIBILITY="hidden"'
+own "its own malloc, position dependent, all exported" own_exported -no-pie -rdynamic
+own "an allocator with a prefix, as in Rust" own_prefixed '-DOWN(name)=_rjem_##name'
+own "another prefix, hidden" own_prefixed_hidden '-DOWN(name)=mi_##name' '-DOWN_VISIBILITY="hidden"'
+
+# A name that is only used, or that is no function, or that a name ends with, is none of that.
+cat >"$WORK/innocent.c" <<'END'
+#include <stdlib.h>
+int je_malloc = 7;
+void *xmalloc(size_t size) { return malloc(size); }
+void *my_malloc(size_t size) { return malloc(size); }
+int main(void) { return xmalloc(333) && my_malloc(333) && je_malloc == 7 ? 0 : 1; }
+END
+$cc -O0 -fno-builtin -rdynamic -o "$WORK/innocent" "$WORK/innocent.c" || exit 1
+launch "$WORK/innocent"
+tap_equal "names that only look like an allocator's: ends as itself" 0 $?
+tap_equal "names that only look like an allocator's: tracked" "2 0" \
+	"$(count_size run 333) $(grep -c 'untracked: pid' "$WORK/err")"
+
+archive=$($cc -print-file-name=libjemalloc.a)
+if test -e "$archive"; then
+	$cc -std=gnu11 -fno-builtin -o "$WORK/own_jemalloc" "$E2E/blocks.c" "$archive" -lm -ldl -lstdc++ -pthread ||
+		exit 1
+	not_seen "jemalloc linked into the executable" own_jemalloc own-malloc
 else
-	tap_skip "static program" "no static libc to link with"
+	tap_skip "jemalloc linked into the executable" "libjemalloc.a is not installed (package libjemalloc-dev)"
 fi
-if $cc -static-pie -o "$WORK/static_pie" "$E2E/blocks.c" -pthread 2>/dev/null; then
-	"$LAUNCHER" -o "$WORK/run" -- "$WORK/static_pie" 100 333 2>"$WORK/err"
-	tap_equal "static PIE program: ends as itself" 0 $?
-	untracked "static PIE program" static_pie
+if command -v go >/dev/null && test "$(long short long)" = long; then
+	echo 'package main; func main() { println(len(make([]byte, 333))) }' >"$WORK/hello.go"
+	(cd "$WORK" && GO111MODULE=off CGO_ENABLED=0 GOCACHE=$WORK/cache go build -o go_hello hello.go) || exit 1
+	not_seen "Go without C" go_hello static
 else
-	tap_skip "static PIE program" "no static libc to link with"
+	tap_skip "Go without C" "only in make check-long, where go is installed"
 fi
 tap_done

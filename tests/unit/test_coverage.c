@@ -306,3 +306,33 @@ Test(coverage, the_recording_ended_before_it_started)
 	cr_assert_eq(totals_of(coverage).untracked, 1);
 	mt_coverage_free(coverage);
 }
+
+Test(coverage, hello_in_vain_ahead_of_its_exec)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	mt_coverage_add_process(coverage, 10);
+	event(coverage, MT_KEV_EXEC, 10, 100, MT_EXEC_KNOWN, "/a");
+	mt_coverage_hello_in_vain(coverage, 10, 250, MT_UNTRACKED_ALLOCATOR);
+	event(coverage, MT_KEV_EXEC, 10, 200, MT_EXEC_KNOWN, "/b");
+	event(coverage, MT_KEV_EXEC, 10, 300, MT_EXEC_KNOWN, "/c");
+	event(coverage, MT_KEV_EXIT, 10, 400, 0, NULL);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 3);
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_UNKNOWN);
+	cr_assert_eq(list[1].reason, MT_UNTRACKED_ALLOCATOR);
+	cr_assert_eq(list[2].reason, MT_UNTRACKED_UNKNOWN);
+	mt_coverage_free(coverage);
+}
+
+Test(coverage, every_reason_has_a_name_and_a_text_of_its_own)
+{
+	for (int one = 0; one < MT_UNTRACKED_REASONS; one++)
+		for (int other = 0; other < one; other++) {
+			cr_assert_str_neq(mt_untracked_reason_name(one),
+					  mt_untracked_reason_name(other));
+			cr_assert_str_neq(mt_untracked_reason_text(one),
+					  mt_untracked_reason_text(other));
+		}
+}
