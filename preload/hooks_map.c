@@ -111,13 +111,23 @@ MT_HOOK int MT_NAME(munmap)(void *start, size_t len)
 	return result;
 }
 
+/* Since Linux 5.7: the old place stays mapped, empty. */
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags, void *wanted)
 	MT_LABEL("mremap");
 
-/* A munmap and a mmap; both recorded after the call, since it fails often, and rightly. */
+/*
+ * A munmap and a mmap. What gives address space back, by moving or shrinking, is recorded before
+ * the call and taken back when it fails: once the kernel has it, another thread may get it. What
+ * only grows in place fails often, and rightly, and is recorded after the call.
+ */
 MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags, void *wanted)
 {
 	struct mt_thread *thread = &mt_thread;
+	bool recorded, gives_back, early;
 	void *result;
 
 	if (!is_up()) {
@@ -126,11 +136,20 @@ MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags,
 
 		return raw < 0 && raw >= -4095 ? MAP_FAILED : (void *)raw;
 	}
+	recorded = is_programs(thread, __builtin_return_address(0));
+	/* A length of 0 makes a second mapping of shared memory. */
+	gives_back = old_len != 0 && (flags & MREMAP_DONTUNMAP) == 0;
+	early = recorded && gives_back && ((uintptr_t)start & 4095) == 0 &&
+		((flags & MREMAP_MAYMOVE) != 0 || len < old_len);
+	if (early)
+		record(thread, MT_REC_MUNMAP, start, old_len);
 	result = mt_real.mremap(start, old_len, len, flags, wanted);
-	if (result != MAP_FAILED && is_programs(thread, __builtin_return_address(0))) {
-		if (old_len != 0) /* 0 makes a second mapping of shared memory */
-			record(thread, MT_REC_MUNMAP, start, old_len);
-		record(thread, MT_REC_MMAP, result, len);
-	}
+	if (result == MAP_FAILED && early)
+		record(thread, MT_REC_MMAP, start, old_len);
+	if (result == MAP_FAILED || !recorded)
+		return result;
+	if (gives_back && !early)
+		record(thread, MT_REC_MUNMAP, start, old_len);
+	record(thread, MT_REC_MMAP, result, len);
 	return result;
 }

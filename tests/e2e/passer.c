@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * passer THREADS ROUNDS [churn|pause|stop]: threads hand blocks to each other through a few shared
- * places: each takes a block, swaps it in, and frees or reallocates what came out. Everything is
- * given back at the end. With `churn` they only take and free blocks of their own; with `pause` as
- * well, while the parent process is stopped for a second; with `stop`, while it is stopped for all
- * of the time.
+ * passer THREADS ROUNDS [churn|pause|stop|map]: threads hand blocks to each other through a few
+ * shared places: each takes a block, swaps it in, and frees or reallocates what came out.
+ * Everything is given back at the end. With `map` they do so with mappings of a few pages, some of
+ * which they move, grow or shrink before. With `churn` they only take and free blocks of their own;
+ * with `pause` as well, while the parent process is stopped for a second (or for as many as a
+ * fourth argument says); with `stop`, while it is stopped for all of the time.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -12,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define PLACES 8
+#define PAGE   4096UL
 
 static void *places[PLACES];
 static long rounds;
@@ -72,8 +75,55 @@ static void *pass(void *number)
 	return NULL;
 }
 
+/* The first word of a mapping is its length. */
+static size_t *map(size_t bytes)
+{
+	size_t *start =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (start == MAP_FAILED)
+		abort();
+	*start = bytes;
+	return start;
+}
+
+static size_t *remap(size_t *start, size_t bytes)
+{
+	size_t *moved = mremap(start, *start, bytes, MREMAP_MAYMOVE);
+
+	if (moved == MAP_FAILED)
+		abort();
+	*moved = bytes;
+	return moved;
+}
+
+static void *pass_maps(void *number)
+{
+	uint32_t state = (uint32_t)(uintptr_t)number;
+
+	for (long i = 0; i < rounds; i++) {
+		uint32_t dice = next_random(&state);
+		size_t *start = map(PAGE * (1 + dice % 2));
+
+		start = __atomic_exchange_n(&places[dice / 512 % PLACES], start, __ATOMIC_ACQ_REL);
+		if (!start)
+			continue;
+		if (dice % 3 == 0)
+			start = remap(start, PAGE * (1 + dice / 16 % 4));
+		if (munmap(start, *start))
+			abort();
+	}
+	return NULL;
+}
+
+static void give_back(size_t *start)
+{
+	if (start && munmap(start, *start))
+		abort();
+}
+
 /* A child without a program of its own wakes the parent up. */
-static pid_t pause_parent(void)
+static pid_t pause_parent(unsigned int seconds)
 {
 	pid_t parent = getppid();
 	pid_t pid;
@@ -81,7 +131,7 @@ static pid_t pause_parent(void)
 	kill(parent, SIGSTOP);
 	pid = fork();
 	if (pid == 0) {
-		sleep(1);
+		sleep(seconds);
 		kill(parent, SIGCONT);
 		_exit(0);
 	}
@@ -92,6 +142,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[256];
 	int count = argc > 2 ? atoi(argv[1]) : 0;
+	int maps = argc > 3 && !strcmp(argv[3], "map");
 	pid_t waker = 0;
 
 	if (count < 1 || count > 256)
@@ -99,16 +150,20 @@ int main(int argc, char **argv)
 	rounds = atol(argv[2]);
 	churn = argc > 3;
 	if (churn && !strcmp(argv[3], "pause"))
-		waker = pause_parent();
+		waker = pause_parent(argc > 4 ? (unsigned int)atoi(argv[4]) : 1);
 	if (churn && !strcmp(argv[3], "stop"))
 		kill(getppid(), SIGSTOP);
 	for (int i = 0; i < count; i++)
-		if (pthread_create(&threads[i], NULL, pass, (void *)(uintptr_t)(i + 1)))
+		if (pthread_create(&threads[i], NULL, maps ? pass_maps : pass,
+				   (void *)(uintptr_t)(i + 1)))
 			return 97;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < PLACES; i++)
-		free(places[i]);
+		if (maps)
+			give_back(places[i]);
+		else
+			free(places[i]);
 	if (waker)
 		waitpid(waker, NULL, 0);
 	if (churn && !strcmp(argv[3], "stop"))
