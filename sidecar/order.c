@@ -227,6 +227,15 @@ static bool take_run(struct mt_order *order, struct mt_reader *reader, uint64_t 
 	return false;
 }
 
+/* Puts the head of the kernel's queue into the merge; should it be there already, it does no harm.
+ */
+static void push_kernel(struct mt_order *order)
+{
+	if (order->kernel_head && mt_merge_reserve(&order->merge, order->merge.count + 1))
+		mt_merge_push(&order->merge,
+			      (struct mt_merge_head){ order->kernel_head->stamp, NULL });
+}
+
 /* The reader at the top of the merge: takes a run and puts its next head in its place. */
 static void merge_reader(struct mt_order *order, struct mt_reader *reader)
 {
@@ -251,16 +260,10 @@ static void merge_reader(struct mt_order *order, struct mt_reader *reader)
 		mt_merge_replace(merge, (struct mt_merge_head){
 						mt_stream_peek(&reader->stream).stamp, reader });
 	}
-	if (fork_done)
+	if (fork_done) {
 		mt_fork_done(order, reader, &rec);
-}
-
-/* Puts the head of the kernel's queue into the merge. Room was reserved. */
-static void push_kernel(struct mt_order *order)
-{
-	if (order->kernel_head && mt_merge_reserve(&order->merge, order->merge.count + 1))
-		mt_merge_push(&order->merge,
-			      (struct mt_merge_head){ order->kernel_head->stamp, NULL });
+		push_kernel(order); /* children of the child may have been asked for */
+	}
 }
 
 /*

@@ -15,6 +15,8 @@
 
 /* Forks that are asked for in a round: each is compared with what is queued and what waits. */
 #define FORKS_A_ROUND 64u
+/* A Fork of ours waits this many times as long for that of the child's parent. */
+#define PARENT_GATES 10u
 
 static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev *event,
 				    uint64_t stamp, struct mt_image *image)
@@ -239,6 +241,60 @@ static struct mt_process *match(struct mt_order *order, const struct mt_bind *bi
 	return bind->image->attached ? bind->image->process : NULL;
 }
 
+static uint64_t stamp_now_or_before(const struct mt_order *order, uint64_t stamp)
+{
+	return stamp < order->now_counter ? stamp : order->now_counter;
+}
+
+/* The slot that a child was forked from; NULL when it is unknown, or somebody else's by now. */
+static const struct mt_bind *parent_of(const struct mt_bind *bind)
+{
+	const struct mt_image *image = bind->image;
+	const struct mt_bind *parent = NULL;
+
+	if (bind->claim.parent != 0 && bind->claim.parent <= image->consumer.shm.layout.proc_count)
+		parent = image->binds[bind->claim.parent - 1];
+	return parent && parent->claim.generation == bind->claim.parent_generation ? parent : NULL;
+}
+
+static int32_t parent_pid_of(const struct mt_bind *bind)
+{
+	const struct mt_bind *parent = parent_of(bind);
+
+	return parent && parent->process ? parent->process->pid : bind->image->pid;
+}
+
+static void ask_fork(struct mt_order *order, struct mt_bind *bind)
+{
+	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
+	uint64_t stamp = stamp_now_or_before(order, bind->claim.claim_stamp);
+	const struct mt_process *process;
+
+	event.pid = mt_process_translate_pid(order, bind->image, bind->claim.pid);
+	if (event.pid == 0) {
+		order->sink.stats.untranslated_tids++;
+		event.pid = bind->claim.pid;
+	}
+	bind->fork_asked = true;
+	process = mt_process_find(order, event.pid);
+	if (process && !process->exited && process->image == bind->image)
+		return; /* it is there: another slot of the same process has it */
+	event.tid = event.pid;
+	event.parent_pid = parent_pid_of(bind);
+	event.parent_tid = event.parent_pid;
+	event.time_ns = mt_clock_ns(&order->sink.clock, stamp);
+	mt_pending_add(order, &event, stamp, bind->image);
+}
+
+/* Without a marker, a child's place is where it first recorded: before what its parent did then. */
+static void ask_children(struct mt_order *order, const struct mt_bind *parent)
+{
+	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next)
+		if (!bind->root && !bind->fork_asked && bind->claim.fork_number == 0 &&
+		    parent_of(bind) == parent)
+			ask_fork(order, bind);
+}
+
 void mt_gates_open(struct mt_order *order)
 {
 	struct mt_bind **at = &order->waiting, *bind;
@@ -264,14 +320,11 @@ void mt_gates_open(struct mt_order *order)
 		}
 		*at = bind->next;
 		mt_bind_open(order, bind, process);
+		if (!order->options.kernel_events)
+			ask_children(order, bind);
 		if (process->exited)
 			mt_bind_end(order, bind);
 	}
-}
-
-static uint64_t stamp_now_or_before(const struct mt_order *order, uint64_t stamp)
-{
-	return stamp < order->now_counter ? stamp : order->now_counter;
 }
 
 static void ask_exec(struct mt_order *order, struct mt_image *image)
@@ -297,16 +350,16 @@ static void ask_exec(struct mt_order *order, struct mt_image *image)
 		       image);
 }
 
-static int32_t parent_pid_of(const struct mt_bind *bind)
+/*
+ * A child whose parent waits for its own Fork: whose child it is, and what it inherited, shows when
+ * that is written. What the slots say may be wrong, so nobody waits so for ever.
+ */
+static bool parent_waits(const struct mt_order *order, const struct mt_bind *bind)
 {
-	const struct mt_image *image = bind->image;
-	const struct mt_bind *parent = NULL;
+	const struct mt_bind *parent = parent_of(bind);
 
-	if (bind->claim.parent != 0 && bind->claim.parent <= image->consumer.shm.layout.proc_count)
-		parent = image->binds[bind->claim.parent - 1];
-	if (parent && parent->process && parent->claim.generation == bind->claim.parent_generation)
-		return parent->process->pid;
-	return image->pid;
+	return parent && !parent->process && !parent->root && !parent->refused && !order->frozen &&
+	       bind->since_ns + PARENT_GATES * MT_GATE_NS > order->now_ns;
 }
 
 static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *bind)
@@ -316,28 +369,6 @@ static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *b
 		    (node->event.pid == bind->claim.pid || node->event.ns_pid == bind->claim.pid))
 			return true;
 	return false;
-}
-
-static void ask_fork(struct mt_order *order, struct mt_bind *bind)
-{
-	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
-	uint64_t stamp = stamp_now_or_before(order, bind->claim.claim_stamp);
-	const struct mt_process *process;
-
-	event.pid = mt_process_translate_pid(order, bind->image, bind->claim.pid);
-	if (event.pid == 0) {
-		order->sink.stats.untranslated_tids++;
-		event.pid = bind->claim.pid;
-	}
-	bind->fork_asked = true;
-	process = mt_process_find(order, event.pid);
-	if (process && !process->exited && process->image == bind->image)
-		return; /* it is there: another slot of the same process has it */
-	event.tid = event.pid;
-	event.parent_pid = parent_pid_of(bind);
-	event.parent_tid = event.parent_pid;
-	event.time_ns = mt_clock_ns(&order->sink.clock, stamp);
-	mt_pending_add(order, &event, stamp, bind->image);
 }
 
 /* Slots that claim to be somebody else's process. Its own Fork or Exit may be on the way first. */
@@ -383,7 +414,7 @@ void mt_gates_check(struct mt_order *order)
 		if (((!kernel && bind->claim.fork_number == 0) || order->finishing ||
 		     (bind->since_ns < given_up &&
 		      bind->since_round + MT_GATE_ROUNDS < order->round)) &&
-		    !fork_is_queued(order, bind)) {
+		    !parent_waits(order, bind) && !fork_is_queued(order, bind)) {
 			ask_fork(order, bind);
 			asked++;
 		}

@@ -261,6 +261,33 @@ Test(order, child_of_a_raw_clone_is_forked_where_it_first_records)
 	cr_assert_eq(bench_contradictions(&bench), 0);
 }
 
+/* Who forked first waits for its parent's word, while its raw child's first records are there. */
+Test(order, raw_child_of_a_child_that_waits_is_no_child_of_the_root)
+{
+	struct mt_proc_birth birth = { .parent = image.proc, .pid = PID + 5, .tid = PID + 5 };
+	struct mt_writer child, raw;
+
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	birth.fork_number = 7;
+	birth.stamp = bench.base + 35;
+	put(&one, 20, MT_REC_FORK, 7);
+	birth.parent = mt_producer_claim_proc(&image.producer, &birth);
+	child = bench_thread(&image, birth.parent, PID + 5);
+	put(&child, 40, MT_REC_MALLOC, 0x10);
+	birth.parent_generation = image.producer.procs[birth.parent - 1].generation;
+	birth.pid = birth.tid = PID + 6;
+	birth.fork_number = 0;
+	birth.stamp = bench.base + 45;
+	raw = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), PID + 6);
+	put(&raw, 50, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	bench_put(&bench, &image, &one, 60, MT_REC_FORK_DONE, 7, PID + 5);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 +5 m10 +6 f10");
+	cr_assert_eq(bench.events[3].aux, PID + 5);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
 Test(order, new_image_of_a_process_starts_with_nothing)
 {
 	struct bench_image second;
