@@ -6,7 +6,7 @@ E2E_LDFLAGS = -pthread
 check_PROGRAMS += \
 	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/early tests/e2e/entries \
 	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/mapper tests/e2e/newdelete \
-	tests/e2e/passer tests/e2e/pingpong tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
+	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
 	tests/e2e/starter tests/e2e/tsd tests/e2e/vforker
 
 check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libcounter_c.la tests/e2e/libplugin.la
@@ -38,6 +38,13 @@ tests_e2e_forkthreads_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_jumper_SOURCES = tests/e2e/jumper.c
 tests_e2e_jumper_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_jumper_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_odd_stacks_SOURCES = tests/e2e/odd_stacks.c
+tests_e2e_odd_stacks_CFLAGS = $(E2E_CFLAGS) -fomit-frame-pointer
+tests_e2e_odd_stacks_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_places_SOURCES = tests/e2e/places.c
+tests_e2e_places_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_places_LDADD = -ldl
+tests_e2e_places_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_passer_SOURCES = tests/e2e/passer.c
 tests_e2e_passer_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_passer_LDFLAGS = $(E2E_LDFLAGS)
@@ -98,6 +105,7 @@ E2E_TESTS = \
 	tests/e2e/kind07_background.sh \
 	tests/e2e/kind08_small_shm.sh \
 	tests/e2e/kind09_vfork.sh \
+	tests/e2e/kind10_address_reuse.sh \
 	tests/e2e/kind11_fork_threads.sh \
 	tests/e2e/kind12_closed_descriptors.sh \
 	tests/e2e/kind13_status_and_signals.sh \
@@ -105,6 +113,7 @@ E2E_TESTS = \
 	tests/e2e/kind15_exec_chain.sh \
 	tests/e2e/kind17_own_preload.sh \
 	tests/e2e/kind18_short_processes.sh \
+	tests/e2e/kind19_other_libc.sh \
 	tests/e2e/kind20_entry_points.sh \
 	tests/e2e/kind23_static_tls.sh \
 	tests/e2e/kind25_early_and_late.sh \
@@ -113,8 +122,10 @@ E2E_TESTS = \
 	tests/e2e/kind28_many_threads.sh \
 	tests/e2e/kind34_runtimes.sh \
 	tests/e2e/kind35_sanitizers.sh \
+	tests/e2e/kind37_own_names.sh \
 	tests/e2e/kind38_signal_in_hook.sh \
 	tests/e2e/kind39_plugins.sh \
+	tests/e2e/kind40_odd_stacks.sh \
 	tests/e2e/kind42_foreign_machine.sh \
 	tests/e2e/kind43_other_users.sh \
 	tests/e2e/kind45_sandbox.sh \
@@ -122,6 +133,8 @@ E2E_TESTS = \
 	tests/e2e/kind50_sidecar_dies.sh \
 	tests/e2e/kind51_names.sh \
 	tests/e2e/kind53_clocks.sh \
+	tests/e2e/kind55_modules.sh \
+	tests/e2e/kind56_fork_maps.sh \
 	tests/e2e/kind57_damage.sh \
 	tests/e2e/kind59_same_numbers.sh \
 	tests/e2e/manual_use.sh \
@@ -134,7 +147,7 @@ TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) \
 	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
 	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/made.py tests/e2e/stream.py \
-	tests/e2e/tree.py
+	tests/e2e/own_malloc.c tests/e2e/places.py tests/e2e/places_lib.sh tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved.
 .PHONY: check-long
