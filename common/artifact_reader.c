@@ -11,7 +11,6 @@ enum {
 	CONTENT_ROOM = 8 << 20,
 	INPUT_PIECE = 1 << 20,
 	WHOLE_INPUT = 8 << 20,
-	HOP_READ = 4096,     /* read at once by who looks for few frames */
 	CREW_FILE = 1 << 20, /* smaller files are read before threads have started */
 };
 

@@ -18,8 +18,8 @@
 #include "common/frame_dec.h"
 #include "common/hint_walk.h"
 
-/* Read at once by who looks for few frames. */
-#define MT_READER_HOP_READ 4096u
+/* Read at once by who looks for few frames: a hint and what follows it. */
+#define MT_READER_HOP_READ 256u
 
 enum mt_reader_state {
 	BETWEEN,  /* at the head of a frame, or at the end of the file */

@@ -9,13 +9,14 @@
 #include "common/frame_dec_general.h"
 
 /*
- * Vectors of the compiler: SSE2 on x86-64, NEON on aarch64, and plain words
- * where a processor has neither. 64 bytes are looked at together, so that the
+ * Vectors of the compiler: AVX2 where the processor has it, else SSE2 on x86-64, NEON on aarch64,
+ * and plain words where a processor has none of them. 64 bytes are looked at together, so that the
  * test whether there was anything costs little.
  */
 typedef uint8_t v16 __attribute__((vector_size(16)));
+typedef uint8_t v32 __attribute__((vector_size(32)));
 
-enum { LANES = 16, STRIDE = 64, AHEAD = 1024 };
+enum { STRIDE = 64 };
 
 /* Backwards from "type": so long is what stands in front of it at most, and at least. */
 enum {
@@ -23,38 +24,18 @@ enum {
 	BEFORE_MIN = 1 + 4 + 1 + 4 + 1 + 10 + 1 + 5 + 1 + 5,
 };
 
-static inline v16 load(const uint8_t *p)
-{
-	v16 v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
+/* Written once, to be compiled into each function that calls it, for that one's processor. */
+#define SEARCH_LOOP static inline __attribute__((always_inline))
 
 /*
- * Not 0 in each byte at which one of the pairs "Fo", "Ex", "St", "pp" may
- * begin. Classes of bytes take the place of some comparisons: the first three
- * letters are of the form 010x0xxx, x, t and p of 0111xx00. What that lets
- * through besides is sorted out by the needles.
+ * Not 0 in each byte at which one of the pairs "Fo", "Ex", "St", "pp" may begin. Classes of bytes
+ * take the place of some comparisons: the first three letters are of the form 010x0xxx, x, t and p
+ * of 0111xx00. What that lets through besides is sorted out by the needles.
  */
-static inline v16 candidates(const uint8_t *p)
-{
-	v16 first = load(p), second = load(p + 1);
-	v16 capital = (v16)((first & 0xe8) == 0x40);
-	v16 xtp = (v16)((second & 0xf3) == 0x70);
-	v16 o = (v16)(second == 'o');
-	v16 pp = (v16)(first == 'p');
-
-	return (capital & (xtp | o)) | (pp & xtp);
-}
-
-static inline bool any(v16 v)
-{
-	uint64_t halves[2];
-
-	memcpy(halves, &v, sizeof(halves));
-	return halves[0] | halves[1];
-}
+#define CANDIDATES(vec, first, second)                                 \
+	(((vec)(((first)&0xe8) == 0x40) &                              \
+	  ((vec)(((second)&0xf3) == 0x70) | (vec)((second) == 'o'))) | \
+	 ((vec)((first) == 'p') & (vec)(((second)&0xf3) == 0x70)))
 
 static inline uint32_t word_at(const uint8_t *p)
 {
@@ -76,40 +57,97 @@ static inline bool is_needle(uint32_t word)
 	return word == WORD_FORK || word == WORD_EXEC || word == WORD_STAC || word == WORD_PPIN;
 }
 
-/* The first needle that begins in these bytes, which have 3 more behind them; STRIDE: none. */
-static __attribute__((noinline)) size_t needle_in(const uint8_t *p, v16 a, v16 b, v16 c, v16 d)
+SEARCH_LOOP v16 candidates(const uint8_t *p)
 {
-	v16 found[STRIDE / LANES] = { a, b, c, d };
-	uint8_t lanes[STRIDE];
+	v16 first, second;
 
-	memcpy(lanes, found, sizeof(lanes));
-	for (size_t i = 0; i < STRIDE; i++)
-		if (lanes[i] && is_needle(word_at(p + i)))
-			return i;
+	memcpy(&first, p, sizeof(first));
+	memcpy(&second, p + 1, sizeof(second));
+	return CANDIDATES(v16, first, second);
+}
+
+/* The same for twice as many. (Results in memory: their registers are not everybody's.) */
+SEARCH_LOOP void wide_candidates(const uint8_t *p, v32 *ret)
+{
+	v32 first, second;
+
+	memcpy(&first, p, sizeof(first));
+	memcpy(&second, p + 1, sizeof(second));
+	*ret = CANDIDATES(v32, first, second);
+}
+
+SEARCH_LOOP bool any_in(const uint8_t *p, bool wide)
+{
+	uint64_t part[4] = { 0 };
+
+	if (wide) {
+		v32 low, high;
+
+		wide_candidates(p, &low);
+		wide_candidates(p + sizeof(v32), &high);
+		low |= high;
+		memcpy(part, &low, sizeof(low));
+	} else {
+		v16 all = candidates(p) | candidates(p + 16) | candidates(p + 32) |
+			  candidates(p + 48);
+
+		memcpy(part, &all, sizeof(all));
+	}
+	return part[0] | part[1] | part[2] | part[3];
+}
+
+/* The first needle that begins in these bytes, which have 3 more behind them; STRIDE: none. */
+static __attribute__((noinline)) size_t needle_in(const uint8_t *p)
+{
+	for (size_t i = 0; i < STRIDE; i += sizeof(v16)) {
+		v16 found = candidates(p + i);
+		uint64_t part[2];
+
+		memcpy(part, &found, sizeof(part));
+		for (size_t k = i; (part[0] | part[1]) && k < i + sizeof(v16); k++)
+			if (is_needle(word_at(p + k)))
+				return k;
+	}
 	return STRIDE;
 }
 
-size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at)
+SEARCH_LOOP size_t search_place(const uint8_t *content, size_t len, size_t at, bool wide)
 {
-	while (len - at >= STRIDE + 4) {
-		const uint8_t *p = content + at;
-		v16 a = candidates(p), b = candidates(p + LANES);
-		v16 c = candidates(p + 2 * LANES), d = candidates(p + 3 * LANES);
+	for (; len - at >= STRIDE + 4; at += STRIDE) {
+		size_t place;
 
-		/* The content has just been written, but it is larger than the nearest caches. */
-		__builtin_prefetch(p + AHEAD);
-		if (any(a | b | c | d)) {
-			size_t place = needle_in(p, a, b, c, d);
-
-			if (place != STRIDE)
-				return at + place;
-		}
-		at += STRIDE;
+		if (__builtin_expect(!any_in(content + at, wide), 1))
+			continue;
+		place = needle_in(content + at);
+		if (place != STRIDE)
+			return at + place;
 	}
 	for (; at + 4 <= len; at++)
 		if (is_needle(word_at(content + at)))
 			return at;
 	return len;
+}
+
+static size_t search_place_plain(const uint8_t *content, size_t len, size_t at)
+{
+	return search_place(content, len, at, false);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static size_t search_place_wide(const uint8_t *content, size_t len,
+								size_t at)
+{
+	return search_place(content, len, at, true);
+}
+#endif
+
+size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2"))
+		return search_place_wide(content, len, at);
+#endif
+	return search_place_plain(content, len, at);
 }
 
 /* One key and the integer behind it, in its shortest form or not. NULL: something else. */
@@ -162,46 +200,79 @@ static const uint8_t *event_start(const uint8_t *content, const uint8_t *name)
 	return found;
 }
 
-/* The header in front of the name that the needle at `place` is part of; NULL for "Stack" too. */
-static const uint8_t *name_of(const uint8_t *content, const uint8_t *place)
+/* The header in front of the name that the needle at `place` is part of, or NULL. */
+static const uint8_t *name_of(const uint8_t *content, const uint8_t *place, const uint8_t *end)
 {
 	switch (word_at(place)) {
 	case WORD_FORK:
 	case WORD_EXEC:
 		return place > content && place[-1] == 0xa4 ? place - 1 : NULL;
-	case WORD_PPIN:
-		return place - content >= 3 && !memcmp(place - 3, "\xa7Ma", 3) ? place - 3 : NULL;
+	case WORD_STAC:
+		return place > content && place[-1] == 0xa5 && end - place > 4 && place[4] == 'k'
+			       ? place - 1
+			       : NULL;
 	default:
-		return NULL;
+		return place - content >= 3 && !memcmp(place - 3, "\xa7Ma", 3) ? place - 3 : NULL;
 	}
+}
+
+/*
+ * Steps over a Stack event, whatever is in it. False: it is not quite as one expects, which is for
+ * the walk.
+ */
+static bool skip_stack(struct mt_mp_cursor *c)
+{
+	struct mt_mp_object map, key;
+	uint32_t types = 0;
+
+	if (mt_mp_next(c, &map))
+		return false;
+	for (uint32_t i = 0; i < map.len; i++) {
+		if (mt_mp_next(c, &key) || key.type != MT_MP_STR || mt_mp_skip(c))
+			return false;
+		types += mt_mp_str_is(&key, "type", 4);
+	}
+	return types == 1;
+}
+
+/* The event that begins at the cursor is stepped over, and kept if it is looked for. */
+static bool take_event(struct mt_frame_dec *dec, struct mt_mp_cursor *c, bool is_stack,
+		       struct mt_decoded *ret)
+{
+	struct mt_event *e = &dec->events[ret->n];
+
+	if (is_stack)
+		return skip_stack(c);
+	if (ret->n == MT_BATCH_EVENTS - 1 || mt_frame_dec_general(dec, c, e, ret) ||
+	    !(1u << e->type & MT_EVENT_SEARCHED))
+		return false;
+	ret->n++;
+	return true;
 }
 
 int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len,
 		    struct mt_decoded *ret, bool *ret_walked)
 {
 	const uint8_t *end = content + len;
-	size_t at = 0, known = 0, n = 0;
+	size_t at = 0, known = 0;
 
 	*ret = (struct mt_decoded){ 0 };
 	*ret_walked = false;
 	mt_frame_dec_reset(dec);
 	while ((at = mt_event_search_place(content, len, at)) < len) {
-		const uint8_t *name = name_of(content, content + at);
+		const uint8_t *name = name_of(content, content + at, end);
 		const uint8_t *start = name ? event_start(content, name) : NULL;
 		struct mt_mp_cursor c = { start, end };
-		struct mt_event *e = &dec->events[n];
 
 		/* One that begins inside the last one is none. */
-		if (!start || start < content + known || n == MT_BATCH_EVENTS - 1 ||
-		    mt_frame_dec_general(dec, &c, e, ret) || !(1u << e->type & MT_EVENT_SEARCHED)) {
+		if (!start || start < content + known ||
+		    !take_event(dec, &c, word_at(content + at) == WORD_STAC, ret)) {
 			*ret_walked = true;
 			return mt_frame_dec_run(dec, content, len, ret);
 		}
-		n++;
 		known = at = (size_t)(c.p - content);
 	}
 	ret->events = dec->events;
-	ret->n = n;
 	ret->consumed = len;
 	return 0;
 }

@@ -11,10 +11,9 @@
  * map's first byte, and the event decodes from there on.
  *
  * What else can hold the name of a type:
- * - the path of a Mapping: such a Mapping is found before what is in its path,
- *   and is stepped over as a whole;
- * - the bytes of a Stack, which may be anything, an encoded event too. A frame
- *   with the name "Stack" in it is walked;
+ * - the path of a Mapping, and the bytes of a Stack, which may be anything, an
+ *   encoded event too. So Stacks are searched as well: either event is found
+ *   before what is in it, and is stepped over as a whole;
  * - an event in an order of keys that is not the writers', or anything else
  *   that does not validate: the frame is walked.
  *

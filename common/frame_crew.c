@@ -13,7 +13,11 @@
 #include "common/event_search.h"
 
 enum {
-	SCOUT_READ = 4096, /* the scout looks at headers only */
+	/*
+	 * The scout looks at headers only: a hint and what follows it, or, in a file without
+	 * hints, the header of each block. More would be copied for nothing, some 60 times a frame.
+	 */
+	SCOUT_READ = 256,
 	SLOTS_MAX = MT_CREW_THREADS_MAX + 2,
 };
 
