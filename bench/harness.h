@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BENCH_CASES = 32, BENCH_ROUNDS_MAX = 101 };
+enum { BENCH_CASES = 64, BENCH_ROUNDS_MAX = 101 };
 
 /* What one run of a case did. */
 struct bench_result {

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * How fast are module events (Mapping, Fork, Exec) found, and how fast is a whole
- * artifact decoded with 1 and 2 threads? zstd alone beside it: reading the
+ * artifact decoded, on one core and on all? zstd alone beside it: reading the
  * frames and decompressing them, and nothing else. ns are for an event of the
- * file, of which cpu ns is what counts where the machine is shared.
+ * file; cpu ns are of all threads together, and what counts where the machine is
+ * shared.
  *
- * Files are made as the bench runs: 1 and 10 million events (with MT_LONG=1 also
- * 100 million), by the fused writer and by zstd -5; and with stacks: 8 KiB of
- * bytes in one event of 400. Module events stand in the first frame, as those of
- * most runs do.
+ * Files are made as the bench runs, in TMPDIR: of 1 and 10 million events, by the
+ * fused writer and by zstd -5; with stacks: 8 KiB of bytes in one event of 400.
+ * Module events stand in the first frame, as those of most runs do; "spread": in
+ * every frame. With MT_LONG=1 all of that also for 10 million events, and files of
+ * 100 million, which take 1.1 GB each while they are measured.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -27,10 +32,20 @@
 
 enum { DISTINCT = 8, STACK_EVERY = 400, STACK_BYTES = 8 << 10, MODULES = 16 };
 
-struct scan_file {
-	FILE *file;
-	size_t frames;
+/* What a file is made of. */
+struct scan_spec {
+	const char *name;
 	uint64_t events;
+	bool fused, stacks, spread;
+	bool decode; /* also read as a whole */
+	bool more;   /* with MT_LONG=1 only */
+};
+
+struct scan_file {
+	int fd;
+	size_t frames; /* behind the first */
+	uint64_t events;
+	uint64_t modules;
 	uint64_t bytes;
 	struct {
 		uint64_t at; /* in one run through the distinct frames */
@@ -47,7 +62,7 @@ struct scan_case {
 	struct scan_file *file;
 	bool hints;
 	bool modules;
-	unsigned int threads;
+	bool one_core;
 };
 
 static struct mt_mapping module = { .dev = 8 << 20 | 1,
@@ -113,7 +128,41 @@ static void append_frame(struct mt_buf *out, const struct mt_event *events,
 		      "memory");
 }
 
-static struct scan_file *new_file(uint64_t events, bool fused_codec, bool stacks)
+static int open_unnamed(uint64_t bytes)
+{
+	const char *dir = getenv("TMPDIR");
+	struct statvfs fs;
+	int fd;
+
+	dir = dir && *dir ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	bench_require(fd >= 0 && !fstatvfs(fd, &fs), "a file in TMPDIR");
+	bench_require(fs.f_bavail * fs.f_frsize > bytes, "a file in TMPDIR: there is no room");
+	return fd;
+}
+
+static void put(int fd, const struct mt_buf *bytes)
+{
+	for (size_t done = 0; done < bytes->len;) {
+		ssize_t n = write(fd, bytes->data + done, bytes->len - done);
+
+		bench_require(n > 0, "writing");
+		done += (size_t)n;
+	}
+}
+
+static void write_file(struct scan_file *f, const struct mt_buf *first, const struct mt_buf *once)
+{
+	f->start = first->len;
+	f->period = once->len;
+	f->bytes = f->start + f->period * (f->frames / DISTINCT);
+	f->fd = open_unnamed(f->bytes);
+	put(f->fd, first);
+	for (size_t i = 0; i < f->frames; i += DISTINCT)
+		put(f->fd, once);
+}
+
+static struct scan_file *new_file(const struct scan_spec *spec)
 {
 	struct mt_event *trace = trace_new(TRACE_REAL, (size_t)DISTINCT * MT_BATCH_EVENTS);
 	struct scan_file *f = calloc(1, sizeof(*f));
@@ -121,29 +170,26 @@ static struct scan_file *new_file(uint64_t events, bool fused_codec, bool stacks
 	struct mt_frame_fused *fused = NULL;
 	struct mt_buf once = { 0 }, first = { 0 };
 
-	bench_require(f && (f->file = tmpfile()) && (f->dctx = ZSTD_createDCtx()), "a file");
-	bench_require(fused_codec ? !mt_frame_fused_new(-1, &fused) : !mt_frame_enc_new(-5, &enc),
+	bench_require(f && (f->dctx = ZSTD_createDCtx()), "memory");
+	bench_require(spec->fused ? !mt_frame_fused_new(-1, &fused) : !mt_frame_enc_new(-5, &enc),
 		      "an encoder");
 	for (size_t i = 0; i < DISTINCT; i++) {
 		struct mt_event *batch = trace + i * MT_BATCH_EVENTS;
 
-		if (stacks)
+		if (spec->stacks)
 			add_stacks(batch);
+		if (spec->spread)
+			add_modules(batch);
 		f->distinct[i].at = once.len + MT_FRAME_HINT_BYTES;
 		append_frame(&once, batch, enc, fused);
 		f->distinct[i].len = once.len - f->distinct[i].at;
 	}
 	add_modules(trace);
 	append_frame(&first, trace, enc, fused);
-	f->start = first.len;
-	f->period = once.len;
-	f->frames = (size_t)(events / MT_BATCH_EVENTS / DISTINCT) * DISTINCT;
+	f->frames = (size_t)(spec->events / MT_BATCH_EVENTS / DISTINCT) * DISTINCT;
 	f->events = (uint64_t)(f->frames + 1) * MT_BATCH_EVENTS;
-	f->bytes = f->start + f->period * (f->frames / DISTINCT);
-	bench_require(fwrite(first.data, 1, first.len, f->file) == first.len, "a full disk");
-	for (size_t i = 0; i < f->frames; i += DISTINCT)
-		bench_require(fwrite(once.data, 1, once.len, f->file) == once.len, "a full disk");
-	bench_require(!fflush(f->file), "a full disk");
+	f->modules = (spec->spread ? f->frames + 1 : 1) * MODULES;
+	write_file(f, &first, &once);
 	bench_require(!mt_buf_reserve(&f->content, 16u << 20) &&
 			      !mt_buf_reserve(&f->input, 8u << 20),
 		      "memory");
@@ -155,23 +201,40 @@ static struct scan_file *new_file(uint64_t events, bool fused_codec, bool stacks
 	return f;
 }
 
+/* This thread, and those that it will make, on one processor or on all that there were. */
+static void use_cores(bool one)
+{
+	static cpu_set_t all;
+	cpu_set_t set;
+
+	if (!CPU_COUNT(&all))
+		bench_require(!sched_getaffinity(0, sizeof(all), &all), "the processors");
+	set = all;
+	for (int cpu = 0, kept = 0; one && cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && kept++)
+			CPU_CLR(cpu, &set);
+	}
+	bench_require(!sched_setaffinity(0, sizeof(set), &set), "the processors");
+}
+
 static void run_zstd(void *data, struct bench_result *ret)
 {
 	const struct scan_case *c = data;
 	struct scan_file *f = c->file;
 
+	use_cores(true);
 	for (size_t i = 0; i < f->frames; i++) {
 		size_t len = f->distinct[i % DISTINCT].len;
 		off_t at =
 			(off_t)(f->start + i / DISTINCT * f->period + f->distinct[i % DISTINCT].at);
 
-		bench_require(pread(fileno(f->file), f->input.data, len, at) == (ssize_t)len,
-			      "reading");
+		bench_require(pread(f->fd, f->input.data, len, at) == (ssize_t)len, "reading");
 		bench_require(
 			!ZSTD_isError(ZSTD_decompressDCtx(f->dctx, f->content.data, f->content.cap,
 							  f->input.data, len)),
 			"decompressing");
 	}
+	use_cores(false);
 	ret->units = (uint64_t)f->frames * MT_BATCH_EVENTS;
 	ret->bytes = f->bytes;
 }
@@ -186,16 +249,17 @@ static void run_reader(void *data, struct bench_result *ret)
 	struct mt_artifact_batch batch;
 	uint64_t found = 0;
 
-	bench_require(!mt_artifact_reader_open_fd(dup(fileno(c->file->file)), &reader, NULL),
-		      "opening");
-	mt_artifact_reader_use_threads(reader, c->threads);
+	use_cores(c->one_core);
+	bench_require(!mt_artifact_reader_open_fd(dup(c->file->fd), &reader, NULL), "opening");
+	mt_artifact_reader_use_threads(reader, MT_ARTIFACT_ALL_CORES);
 	mt_artifact_reader_use_hints(reader, c->hints);
 	if (c->modules)
 		mt_artifact_reader_filter(reader, &wanted);
 	while (mt_artifact_reader_next(reader, &batch) == 1)
 		found += batch.n;
-	bench_require(found == (c->modules ? MODULES : c->file->events), "the events");
+	bench_require(found == (c->modules ? c->file->modules : c->file->events), "the events");
 	mt_artifact_reader_close(reader);
+	use_cores(false);
 	ret->units = c->file->events;
 	ret->bytes = c->file->bytes;
 }
@@ -211,67 +275,50 @@ static void add(struct bench *b, const char *file_name, const char *name, bench_
 	bench_add(b, text, fn, copy);
 }
 
-/* A file of this name, or NULL when no case of it is wanted. */
-static struct scan_file *named_file(const char *name, uint64_t events, bool fused, bool stacks)
+static void add_file(struct bench *b, const struct scan_spec *spec)
 {
 	const char *filter = getenv("BENCH_FILTER");
+	const char *name = spec->name;
+	struct scan_file *f;
 
+	/* Without a case that is wanted, none is made. */
 	if (filter && strncmp(filter, name, strlen(name)))
-		return NULL;
+		return;
 	fprintf(stderr, "making %s\n", name);
-	return new_file(events, fused, stacks);
-}
-
-static void add_scans(struct bench *b, const char *name, struct scan_file *f)
-{
-	if (!f)
+	f = new_file(spec);
+	add(b, name, "zstd alone", run_zstd, &(struct scan_case){ f, false, false, true });
+	add(b, name, "modules, no hints", run_reader, &(struct scan_case){ f, false, true, true });
+	add(b, name, "modules, no hints, all cores", run_reader,
+	    &(struct scan_case){ f, false, true, false });
+	add(b, name, "modules, hints", run_reader, &(struct scan_case){ f, true, true, true });
+	if (!spec->decode)
 		return;
-	add(b, name, "zstd alone", run_zstd, &(struct scan_case){ f, false, false, 0 });
-	add(b, name, "modules, no hints", run_reader, &(struct scan_case){ f, false, true, 1 });
-	add(b, name, "modules, hints", run_reader, &(struct scan_case){ f, true, true, 1 });
-}
-
-static void add_decodes(struct bench *b, const char *name, struct scan_file *f)
-{
-	if (!f)
-		return;
-	add(b, name, "modules, no hints, 2 threads", run_reader,
-	    &(struct scan_case){ f, false, true, 2 });
-	add(b, name, "all events, no threads", run_reader,
-	    &(struct scan_case){ f, true, false, 0 });
-	add(b, name, "all events, 1 thread", run_reader, &(struct scan_case){ f, true, false, 1 });
-	add(b, name, "all events, 2 threads", run_reader, &(struct scan_case){ f, true, false, 2 });
+	add(b, name, "all events", run_reader, &(struct scan_case){ f, true, false, true });
+	add(b, name, "all events, all cores", run_reader,
+	    &(struct scan_case){ f, true, false, false });
 }
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		uint64_t events;
-		bool fused, stacks, more;
-	} files[] = {
-		{ "10M:", 10000000, true, false, false },
-		{ "1M:", 1100000, true, false, false },
-		{ "1M zstd -5:", 1100000, false, false, false },
-		{ "1M stacks:", 1100000, true, true, false },
-		{ "10M zstd -5:", 10000000, false, false, true },
-		{ "10M stacks:", 10000000, true, true, true },
-		{ "100M:", 100000000, true, false, true },
+	static const struct scan_spec specs[] = {
+		{ "10M:", 10000000, .fused = true, .decode = true },
+		{ "1M:", 1100000, .fused = true },
+		{ "1M zstd -5:", 1100000, .fused = false },
+		{ "1M stacks:", 1100000, .fused = true, .stacks = true },
+		{ "1M spread:", 1100000, .fused = true, .spread = true },
+		{ "10M zstd -5:", 10000000, .fused = false, .more = true },
+		{ "10M stacks:", 10000000, .fused = true, .stacks = true, .more = true },
+		{ "10M spread:", 10000000, .fused = true, .spread = true, .more = true },
+		{ "100M:", 100000000, .fused = true, .more = true },
+		{ "100M stacks:", 100000000, .fused = true, .stacks = true, .more = true },
 	};
 	static struct bench b;
 	const char *wanted = getenv("MT_LONG");
 	bool more = wanted && *wanted && strcmp(wanted, "0");
 
 	bench_init(&b, "scan");
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		struct scan_file *f;
-
-		if (files[i].more && !more)
-			continue;
-		f = named_file(files[i].name, files[i].events, files[i].fused, files[i].stacks);
-		add_scans(&b, files[i].name, f);
-		if (!i)
-			add_decodes(&b, files[i].name, f);
-	}
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		if (!specs[i].more || more)
+			add_file(&b, &specs[i]);
 	return bench_run(&b);
 }
