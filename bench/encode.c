@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How fast do events become frames? msgpack-c with zstd's own defaults beside
- * our encoder. ns and bytes are for an event.
+ * How fast do events become frames, and how small? Of realistic events: msgpack-c and zstd
+ * -5, as others do it, and our serializer; of each kind of events: the fused writer, and
+ * beside it the oracle, which is our serializer and zstd. ns and bytes are for an event.
+ * (bench/fused looks at the fused writer more closely.)
  */
 #include <msgpack.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -13,12 +16,14 @@
 #include "common/buf.h"
 #include "common/format.h"
 #include "common/frame_enc.h"
+#include "common/frame_fused.h"
 
 enum { EVENTS = 8 * MT_BATCH_EVENTS };
 
 struct encode_state {
 	const struct mt_event *events;
 	struct mt_frame_enc *enc;
+	struct mt_frame_fused *fused;
 	ZSTD_CCtx *cctx; /* NULL: serialize only */
 	struct mt_buf content;
 	struct mt_buf frame;
@@ -130,13 +135,30 @@ static void run_frame(void *data, struct bench_result *ret)
 	ret->units = EVENTS;
 }
 
+static void run_fused(void *data, struct bench_result *ret)
+{
+	struct encode_state *s = data;
+
+	for (size_t at = 0; at < EVENTS; at += MT_BATCH_EVENTS) {
+		const uint8_t *out;
+		size_t len;
+
+		bench_require(!mt_frame_fused_frame(s->fused, s->events + at, MT_BATCH_EVENTS, &out,
+						    &len),
+			      "encoding");
+		ret->bytes += len;
+	}
+	ret->units = EVENTS;
+}
+
 static struct encode_state *new_state(const struct mt_event *events, int level, int foreign_level)
 {
 	struct encode_state *s = calloc(1, sizeof(*s));
 
 	bench_require(s != NULL, "memory");
 	s->events = events;
-	bench_require(!mt_frame_enc_new(level, &s->enc), "an encoder");
+	bench_require(!mt_frame_enc_new(level, &s->enc) && !mt_frame_fused_new(level, &s->fused),
+		      "the encoders");
 	if (foreign_level) {
 		s->cctx = ZSTD_createCCtx();
 		bench_require(s->cctx != NULL, "a zstd context");
@@ -145,8 +167,28 @@ static struct encode_state *new_state(const struct mt_event *events, int level, 
 	return s;
 }
 
+static void add_kind(struct bench *b, const char *kind, const struct mt_event *events)
+{
+	struct encode_state *s = new_state(events, MT_FRAME_LEVEL_DEFAULT, 0);
+	char *fused, *oracle;
+
+	bench_require(asprintf(&fused, "%s: fused", kind) > 0 &&
+			      asprintf(&oracle, "%s: oracle (serializer, zstd -1)", kind) > 0,
+		      "memory");
+	bench_add(b, fused, run_fused, s);
+	bench_add(b, oracle, run_frame, s);
+}
+
 int main(void)
 {
+	static const struct {
+		const char *name;
+		enum trace_kind kind;
+	} kinds[] = {
+		{ "random addr", TRACE_RANDOM_ADDR }, { "16 stacks", TRACE_STACKS_16 },
+		{ "256 stacks", TRACE_STACKS_256 },   { "4096 stacks", TRACE_STACKS_4096 },
+		{ "all random", TRACE_ALL_RANDOM },
+	};
 	static struct bench b;
 	const struct mt_event *real = trace_new(TRACE_REAL, EVENTS);
 
@@ -154,17 +196,9 @@ int main(void)
 	bench_add(&b, "real: msgpack-c + zstd -5", run_msgpack_c, new_state(real, -1, -5));
 	bench_add(&b, "real: msgpack-c", run_msgpack_c, new_state(real, -1, 0));
 	bench_add(&b, "real: ours, serialize", run_serialize, new_state(real, -1, 0));
-	bench_add(&b, "real: ours, frame (-1)", run_frame, new_state(real, -1, 0));
 	bench_add(&b, "real: ours, frame (-5)", run_frame, new_state(real, -5, 0));
-	bench_add(&b, "random addr: ours, frame (-1)", run_frame,
-		  new_state(trace_new(TRACE_RANDOM_ADDR, EVENTS), -1, 0));
-	bench_add(&b, "16 stacks: ours, frame (-1)", run_frame,
-		  new_state(trace_new(TRACE_STACKS_16, EVENTS), -1, 0));
-	bench_add(&b, "256 stacks: ours, frame (-1)", run_frame,
-		  new_state(trace_new(TRACE_STACKS_256, EVENTS), -1, 0));
-	bench_add(&b, "4096 stacks: ours, frame (-1)", run_frame,
-		  new_state(trace_new(TRACE_STACKS_4096, EVENTS), -1, 0));
-	bench_add(&b, "all random: ours, frame (-1)", run_frame,
-		  new_state(trace_new(TRACE_ALL_RANDOM, EVENTS), -1, 0));
+	add_kind(&b, "real", real);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		add_kind(&b, kinds[i].name, trace_new(kinds[i].kind, EVENTS));
 	return bench_run(&b);
 }
