@@ -108,27 +108,26 @@ static int make_page_wiped(void)
 	return (int)mt_syscall3(SYS_madvise, page, MT_PAGE_BYTES, MADV_WIPEONFORK);
 }
 
+#if defined(__x86_64__)
+#define MACHINE_COUNTER MT_COUNTER_TSC
+#else
+#define MACHINE_COUNTER MT_COUNTER_CNTVCT
+#endif
+
 static int choose_stamp(uint32_t *ret_recording)
 {
 	const struct mt_shm_header *header = mt_image.producer.header;
+	int mode = PR_TSC_ENABLE;
 
 	switch (header->counter) {
 	case MT_COUNTER_MONOTONIC:
 		mt_image.stamp_mode = MT_STAMP_CLOCK;
 		return 0;
-#if defined(__x86_64__)
-	case MT_COUNTER_TSC: {
-		int mode = PR_TSC_ENABLE;
-
-		/* Reading the counter may be forbidden; that is kept by exec. */
+	case MACHINE_COUNTER:
+		/* Reading the counter may be forbidden (aarch64: Linux 6.12); exec keeps that. */
 		if (mt_syscall2(SYS_prctl, PR_GET_TSC, (long)&mode) == 0 && mode == PR_TSC_SIGSEGV)
 			*ret_recording = MT_RECORDING_SANDBOX;
 		break;
-	}
-#else
-	case MT_COUNTER_CNTVCT:
-		break;
-#endif
 	default:
 		return -EINVAL;
 	}

@@ -46,6 +46,18 @@ static inline bool mt_emit_is_ready(const struct mt_thread *thread)
 	       thread->writer.next != thread->writer.end;
 }
 
+/*
+ * Keeps what the program stores next behind the record. x86 does that by itself. Elsewhere it takes
+ * the release by which a block is handed on; with --order=strict a plain store is enough.
+ */
+static inline void mt_emit_order(void)
+{
+#if defined(__aarch64__)
+	if (mt_unlikely(mt_image.stamp_mode != MT_STAMP_COUNTER))
+		__asm__ volatile("dmb ishst" ::: "memory");
+#endif
+}
+
 /* For what happens before the program's call: frees, begins of a realloc. */
 static inline void mt_emit_before(struct mt_thread *thread, enum mt_rec_kind kind,
 				  const void *block, uint64_t size)
@@ -54,6 +66,7 @@ static inline void mt_emit_before(struct mt_thread *thread, enum mt_rec_kind kin
 		mt_writer_put(&thread->writer, mt_stamp(), (uintptr_t)block, size, kind);
 	else
 		mt_emit_slow(thread, kind, (uintptr_t)block, size, false);
+	mt_emit_order();
 }
 
 /* For what happens after it. */
@@ -64,6 +77,7 @@ static inline void mt_emit_after(struct mt_thread *thread, enum mt_rec_kind kind
 		mt_writer_put(&thread->writer, mt_stamp_after(), (uintptr_t)block, size, kind);
 	else
 		mt_emit_slow(thread, kind, (uintptr_t)block, size, true);
+	mt_emit_order();
 }
 
 #endif

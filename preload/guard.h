@@ -8,9 +8,10 @@
  * passes the call on and records nothing.
  *
  * Before ld.so has relocated this library, the offset of mt_thread reads as 0, and the structure
- * then lies over the thread control block, whose first word is its own address. So `guard` is the
- * first member, as wide as a pointer, and tested before anything is written: such a call takes the
- * way of a nested one, which asks mt_early_is_relocated.
+ * then lies over the thread control block, whose first word is its own address (aarch64: that of
+ * the thread's vector of TLS blocks). So `guard` is the first member, as wide as a pointer, and
+ * tested before anything is written: such a call takes the way of a nested one, which asks
+ * mt_early_is_relocated.
  */
 #ifndef MT_PRELOAD_GUARD_H
 #define MT_PRELOAD_GUARD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reads the counter that the segment names. Plain RDTSC may be done early by the processor; the
+ * Reads the counter that the segment names. A plain reading may be done early by the processor; the
  * merge repairs that (docs/order.md). With --order=strict the stamp after an allocation waits for
  * the loads before it.
  */
@@ -46,7 +46,8 @@ static inline uint64_t mt_counter_ordered(void)
 
 	return __builtin_ia32_rdtscp(&cpu);
 #else
-	__asm__ volatile("isb" ::: "memory");
+	/* The loads are done, then the pipeline is empty: ISB alone waits for no load. */
+	__asm__ volatile("dsb ishld\n\tisb" ::: "memory");
 	return mt_counter();
 #endif
 }
