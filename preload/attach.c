@@ -114,6 +114,12 @@ static int make_page_wiped(void)
 #define MACHINE_COUNTER MT_COUNTER_CNTVCT
 #endif
 
+/* An emulator may answer 0 to any advice and follow none; a kernel refuses what is no advice. */
+static bool is_advice_ignored(void)
+{
+	return mt_syscall3(SYS_madvise, (long)&mt_wiped, MT_PAGE_BYTES, -1) == 0;
+}
+
 static int choose_stamp(uint32_t *ret_recording)
 {
 	const struct mt_shm_header *header = mt_image.producer.header;
@@ -173,6 +179,7 @@ static int begin_recording(struct mt_thread *thread)
 		error = make_page_wiped();
 	if (error != 0)
 		return error;
+	mt_image.wipes_itself = is_advice_ignored();
 	mt_thread_find_tid();
 	mt_sandbox_note_time();
 	mt_image.mmap_events = (mt_image.producer.header->flags & MT_SHM_MMAP_EVENTS) != 0;

@@ -21,6 +21,14 @@ static void mark(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t numbe
 	mt_emit_leave(thread, MT_GUARD_NONE);
 }
 
+/* In the place of a kernel that does not. The child of a raw clone stays a part of its parent. */
+static void wipe(void)
+{
+	mt_store_relaxed(&mt_wiped.claiming, 0);
+	mt_store_relaxed(&mt_wiped.own, 0);
+	mt_store_relaxed(&mt_wiped.epoch, 0);
+}
+
 static pid_t marked_fork(pid_t (*real)(void))
 {
 	struct mt_thread *thread = &mt_thread;
@@ -32,8 +40,11 @@ static pid_t marked_fork(pid_t (*real)(void))
 	mark(thread, MT_REC_FORK, number, 0);
 	thread->fork_number = number;
 	pid = real();
-	if (pid == 0)
+	if (pid == 0) {
+		if (mt_unlikely(mt_image.wipes_itself))
+			wipe();
 		return 0;
+	}
 	thread->fork_number = 0;
 	mark(thread, MT_REC_FORK_DONE, number, pid > 0 ? (uint64_t)pid : 0);
 	return pid;

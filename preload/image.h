@@ -44,6 +44,7 @@ struct mt_image {
 	uint32_t proc;	      /* our process slot + 1 */
 	uint32_t proc_generation;
 	int32_t tid_offset;  /* of the tid behind pthread_self(); 0: not known */
+	bool wipes_itself;   /* the kernel does not (qemu-user): our fork() wipes, others cannot */
 	uint64_t fork_count; /* numbers given to forks; atomic */
 	struct mt_producer producer;
 };
