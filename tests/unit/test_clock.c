@@ -61,9 +61,11 @@ Test(clock, turns_times_back_into_counters)
 	for (int64_t off = -1000000000; off < 1000000000; off += 7777777) {
 		uint64_t counter = mt_clock_read(clock_of_test.counter) + (uint64_t)off;
 		uint64_t ns = mt_clock_ns(&clock_of_test, counter);
+		uint64_t tick_ns = mt_clock_ns(&clock_of_test, counter + 1) - ns;
 		uint64_t back = mt_clock_counter_at(&clock_of_test, ns);
 
-		cr_assert_leq(distance(mt_clock_ns(&clock_of_test, back), ns), 10);
+		/* Counters of aarch64 may be as slow as 24 MHz. */
+		cr_assert_leq(distance(mt_clock_ns(&clock_of_test, back), ns), 10 + tick_ns);
 	}
 }
 

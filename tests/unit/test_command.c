@@ -50,12 +50,32 @@ static Elf64_Ehdr own_header(void)
 	return header;
 }
 
-Test(command, a_shell_is_found_in_the_path)
+/* A program that wants glibc's loader, of the machine that we run on. */
+static void write_program(void)
 {
-	struct mt_command command = check("sh");
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr interp;
+		char name[32];
+	} file = { .header = own_header(), .name = "/lib/ld-linux.so.2" };
 
+	file.header.e_phoff = sizeof(file.header);
+	file.header.e_phnum = 1;
+	file.interp.p_type = PT_INTERP;
+	file.interp.p_offset = sizeof(file.header) + sizeof(file.interp);
+	file.interp.p_filesz = sizeof(file.name);
+	write_file(&file, sizeof(file));
+}
+
+Test(command, a_program_is_found_in_the_path)
+{
+	struct mt_command command;
+
+	write_program();
+	setenv("PATH", "/no/such/folder:/tmp:/usr", 1);
+	command = check(strrchr(path, '/') + 1);
 	cr_assert_eq(command.kind, MT_COMMAND_TRACKABLE);
-	cr_assert_eq(command.path[0], '/');
+	cr_assert_str_eq(command.path, path);
 }
 
 Test(command, what_is_not_there_is_not_known)
@@ -67,13 +87,17 @@ Test(command, what_is_not_there_is_not_known)
 
 Test(command, a_script_is_its_interpreter)
 {
-	static const char script[] = "#! /bin/sh -e\nexit 0\n";
+	char program[sizeof(path)], script[64];
 	struct mt_command command;
 
-	write_file(script, sizeof(script) - 1);
+	write_program();
+	strcpy(program, path);
+	strcpy(path, "/tmp/mt-command-XXXXXX");
+	write_file(script, (size_t)snprintf(script, sizeof(script), "#! %s -e\nexit 0\n", program));
 	command = check(path);
+	unlink(program);
 	cr_assert_eq(command.kind, MT_COMMAND_TRACKABLE);
-	cr_assert_str_eq(command.path, "/bin/sh");
+	cr_assert_str_eq(command.path, program);
 }
 
 Test(command, a_script_that_is_its_own_interpreter_comes_to_an_end)

@@ -75,24 +75,31 @@ Test(shm, fits_into_any_address_space_or_says_no)
 
 static struct mt_shm held[3];
 
-static void *hold(void *unused)
+static void *hold(void *result)
 {
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(mt_shm_hold_alive(&held[i]), 0);
+	int *ret = result;
+
+	*ret = 0;
+	for (int i = 0; i < 3 && *ret == 0; i++)
+		*ret = mt_shm_hold_alive(&held[i]);
 	/* In the middle of the list. */
 	mt_shm_destroy(&held[1]);
-	return unused;
+	return NULL;
 }
 
 Test(shm, death_of_the_holder_is_marked)
 {
 	struct mt_shm_options options = options_of(64 << 10, UINT64_MAX);
 	pthread_t id;
+	int ret;
 
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(mt_shm_create(&options, &held[i]), 0);
-	cr_assert_eq(pthread_create(&id, NULL, hold, NULL), 0);
+	cr_assert_eq(pthread_create(&id, NULL, hold, &ret), 0);
 	pthread_join(id, NULL);
+	if (ret == -ENOSYS)
+		cr_skip_test("no robust futexes here: an emulator, not a kernel");
+	cr_assert_eq(ret, 0);
 	/* join() sees the thread's tid cleared, which the kernel does after the robust list. */
 	for (int i = 0; i < 3; i += 2) {
 		cr_assert(mt_load_acquire(&held[i].header->alive) & FUTEX_OWNER_DIED);
