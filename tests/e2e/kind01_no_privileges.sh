@@ -7,6 +7,13 @@ need_command setpriv util-linux
 chmod 755 "$WORK"
 mkdir "$WORK/open"
 chmod 777 "$WORK/open"
+# The build folder may lie where only its owner looks.
+mkdir -p "$WORK/parts/preload/.libs"
+cp "$LAUNCHER" "$MT_BUILDDIR/memtrack-sidecar" "$PROGRAMS/blocks" "$WORK/parts/"
+cp "$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so" "$WORK/parts/preload/.libs/"
+chmod -R a+rX "$WORK/parts"
+LAUNCHER=$WORK/parts/${LAUNCHER##*/}
+PROGRAMS=$WORK/parts
 count=$(long 20 200)
 cat >"$WORK/tree.sh" <<END
 "$PROGRAMS/blocks" 100 12345 || exit 1
@@ -39,13 +46,16 @@ case_of "as root" "$LAUNCHER"
 case_of "--bpf=off" "$LAUNCHER" --bpf=off
 case_of "--bpf=basic" "$LAUNCHER" --bpf=basic
 if test "$(id -u)" -eq 0; then
-	if setpriv --reuid 65534 --clear-groups test -r "$LAUNCHER" && setpriv --reuid 65534 --clear-groups \
-		test -x "$PROGRAMS/blocks"; then
+	if setpriv --reuid 65534 --clear-groups test -r "$LAUNCHER"; then
 		case_of "as nobody" setpriv --reuid 65534 --regid 65534 --clear-groups "$LAUNCHER"
 	else
-		tap_skip "as nobody" "the build folder cannot be read by others"
+		tap_skip "as nobody" "${TMPDIR:-/tmp} cannot be read by others"
 	fi
-	case_of "in a user namespace" unshare -r "$LAUNCHER"
+	if unshare -r true 2>/dev/null; then
+		case_of "in a user namespace" unshare -r "$LAUNCHER"
+	else
+		tap_skip "in a user namespace" "none can be made here"
+	fi
 	if unshare -m mount --bind "$WORK/open" /sys/kernel/btf 2>/dev/null; then
 		case_of "without BTF" unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf; shift; exec "$@"' sh \
 			"$WORK/open" "$LAUNCHER"
