@@ -6,18 +6,20 @@ need_product
 need_python
 ulimit -c 0
 
-# find_library FILE: where the linker would find it.
+# find_library PATTERN: where the linker would find it.
 find_library()
 {
 	for folder in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
-		if test -e "$folder/$1"; then
-			echo "$folder/$1"
-			return
-		fi
+		for file in "$folder"/$1; do
+			if test -e "$file"; then
+				echo "$file"
+				return
+			fi
+		done
 	done
 }
 
-for pair in jemalloc:libjemalloc.so.2 mimalloc:libmimalloc.so.2 tcmalloc:libtcmalloc_minimal.so.4; do
+for pair in jemalloc:libjemalloc.so.2 "mimalloc:libmimalloc.so.[23]" tcmalloc:libtcmalloc_minimal.so.4; do
 	name=${pair%%:*}
 	library=$(find_library "${pair#*:}")
 	if test -z "$library"; then
@@ -37,7 +39,7 @@ for pair in jemalloc:libjemalloc.so.2 mimalloc:libmimalloc.so.2 tcmalloc:libtcma
 	for source in passer.c newdelete.cc; do
 		case $source in
 		*.cc) compile="$(make_value CXX) -std=c++17" ;;
-		*) compile="$(make_value CC) -std=gnu11" ;;
+		*) compile="$(make_value CC) -std=gnu11 -D_GNU_SOURCE" ;;
 		esac
 		if $compile -fno-builtin -pthread -o "$WORK/linked" "$E2E/$source" -Wl,--no-as-needed "$library" \
 			2>"$WORK/err"; then
