@@ -86,6 +86,6 @@ libmtorder_la_SOURCES = \
 	sidecar/order_impl.h \
 	sidecar/pending.c \
 	sidecar/process.c \
-	sidecar/repair.c sidecar/repair.h \
+	sidecar/reallocs.c sidecar/repair.c sidecar/repair.h sidecar/repair_impl.h \
 	sidecar/sink.c sidecar/sink.h \
 	sidecar/shelf.c sidecar/shelf.h

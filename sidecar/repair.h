@@ -38,6 +38,7 @@ struct mt_origin {
 	 * one whose Free was written already. */
 	struct mt_watched *begin;
 	uint64_t begun_addr; /* MT_BEGUN_UNCHECKED: the old block */
+	uint64_t split_size; /* MT_BEGUN_SPLIT: of the block that is at its address now */
 	uint8_t begun;	     /* enum mt_begun */
 };
 

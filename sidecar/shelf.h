@@ -30,6 +30,7 @@ enum mt_watched_kind {
 	MT_PARKED_ALLOC,
 	MT_PARKED_BEGIN,   /* a realloc's begin whose old block is not live yet */
 	MT_PARKED_REALLOC, /* the same, and its end: addr is the old block, new_addr the new one */
+	MT_OWED_FREE,	   /* a free that is still to come and whose event was written */
 	MT_HELD_BEGIN,	   /* a realloc's begin that freed the old block: bit clear, no event yet */
 };
 

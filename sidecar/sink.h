@@ -19,8 +19,8 @@
 #include "sidecar/encoder.h"
 #include "sidecar/order.h"
 
-#define MT_SINK_LATELY_NS UINT64_C(10000) /* how far back mt_sink_freed_lately() looks */
-#define MT_SINK_TAIL	  512u		  /* frees kept of the batch before */
+#define MT_SINK_LATELY_NS UINT64_C(50000) /* how far back mt_sink_freed_lately() looks */
+#define MT_SINK_TAIL	  1024u		  /* frees kept of the batch before */
 
 /* A block that was freed: by Free, or as the old one of a Realloc. */
 struct mt_sink_freed {

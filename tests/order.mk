@@ -2,7 +2,8 @@
 # The order engine: streams -> one order.
 if HAVE_CRITERION
 order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order \
-	tests/unit/test_order_ends tests/unit/test_order_realloc tests/unit/test_shm
+	tests/unit/test_order_clocks tests/unit/test_order_ends tests/unit/test_order_forks \
+	tests/unit/test_order_realloc tests/unit/test_shm
 check_PROGRAMS += $(order_tests)
 TESTS += $(order_tests)
 tests_unit_test_clock_SOURCES = tests/unit/test_clock.c
@@ -18,6 +19,14 @@ tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/order_support
 	tests/unit/order_support.h common/chunk_producer.c
 tests_unit_test_order_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
 tests_unit_test_order_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_order_clocks_SOURCES = tests/unit/test_order_clocks.c tests/unit/order_support.c \
+	tests/unit/order_support.h common/chunk_producer.c
+tests_unit_test_order_clocks_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+tests_unit_test_order_clocks_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c tests/unit/order_support.c \
+	tests/unit/order_support.h common/chunk_producer.c
+tests_unit_test_order_forks_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+tests_unit_test_order_forks_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c tests/unit/order_support.c \
 	tests/unit/order_support.h common/chunk_producer.c
 tests_unit_test_order_ends_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)

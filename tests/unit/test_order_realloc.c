@@ -238,3 +238,66 @@ Test(order_realloc, process_that_ends_leaves_none_waiting)
 	cr_assert_eq(strncmp(bench_text(&bench), "x0 r10>20 r20>10", 16), 0, "%s",
 		     bench_text(&bench));
 }
+
+/* What only clocks that are off can bring about: the early allocation splits a realloc that fails.
+ */
+Test(order_realloc, failed_one_that_was_split_owes_a_free)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 15, MT_REC_MALLOC, 0x10); /* truly behind the free at 20 */
+	put(&two, 16, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 17, MT_REC_REALLOC_FAILED, 0x10);
+	put(&one, 20, MT_REC_FREE, 0x10);
+	put(&two, 30, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 f10");
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+}
+
+Test(order_realloc, failed_one_that_was_split_gives_the_block_back)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 15, MT_REC_MALLOC, 0x10);
+	put(&two, 16, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 20, MT_REC_FREE, 0x10);
+	put(&two, 25, MT_REC_REALLOC_FAILED, 0x10);
+	put(&two, 30, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 f10 r10 f10");
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+	cr_assert_eq(bench.events[5].size, bench.events[3].size);
+}
+
+/* The begin of a later life came before the free of the block: the free is the one that is written.
+ */
+Test(order_realloc, early_begin_does_not_take_the_place_of_a_free)
+{
+	put(&two, 15, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 16, MT_REC_FREE, 0x10);
+	put(&one, 17, MT_REC_MALLOC, 0x10);
+	put(&two, 18, MT_REC_REALLOC_END, 0x20);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 m10 r10>20");
+	cr_assert_eq(bench.events[2].tid, PID);
+}
+
+/* The free of a block that another thread reallocates for long: it is too late, and said to be. */
+Test(order_realloc, free_while_a_realloc_is_under_way_is_flagged_once)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&two, 30, MT_REC_FREE, 0x10);
+	put(&two, 200000, MT_REC_MALLOC, 0x40);
+	put(&one, 300000, MT_REC_REALLOC_END, 0x20);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10 f10 m40 r20");
+	cr_assert_eq(stats.unknown_frees, 1);
+	cr_assert_eq(bench_contradictions(&bench), 1);
+}

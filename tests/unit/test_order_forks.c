@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The order engine at forks: what the child has of its parent's blocks, whatever was under way. */
+#include <criterion/criterion.h>
+
+#include "tests/unit/order_support.h"
+
+#define PID   BENCH_PID
+#define CHILD (PID + 5)
+
+static struct bench bench;
+static struct bench_image image;
+static struct mt_writer one, two;
+
+static void open_all(void)
+{
+	struct bench_options options = { .kernel_events = true };
+
+	bench_open(&bench, &options);
+	bench.kernel[bench.kernel_count++] = (struct mt_kev){
+		.type = MT_KEV_EXEC, .pid = PID, .tid = PID, .time_ns = bench.base
+	};
+	bench.base += 10;
+	bench_image(&bench, &image, PID, 0);
+	one = bench_thread(&image, image.proc, PID);
+	two = bench_thread(&image, image.proc, PID + 1);
+}
+
+static void close_all(void)
+{
+	bench_close(&bench);
+}
+
+static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
+{
+	bench_put(&bench, &image, writer, at, kind, addr, 8);
+}
+
+/* Forks at `at`: the kernel's word, and the child's stream. */
+static struct mt_writer forked(uint64_t at, int32_t pid, int32_t parent_pid, uint32_t *proc)
+{
+	struct mt_proc_birth birth = {
+		.pid = pid,
+		.tid = pid,
+		.fork_number = 1,
+		.parent = *proc,
+		.parent_generation = image.producer.procs[*proc - 1].generation,
+		.stamp = bench.base + at + 1,
+	};
+
+	bench.kernel[bench.kernel_count++] = (struct mt_kev){
+		.type = MT_KEV_FORK,
+		.pid = pid,
+		.tid = pid,
+		.ns_pid = pid,
+		.ns_tid = pid,
+		.parent_pid = parent_pid,
+		.parent_tid = parent_pid,
+		.time_ns = bench.base + at,
+	};
+	*proc = mt_producer_claim_proc(&image.producer, &birth);
+	return bench_thread(&image, *proc, pid);
+}
+
+/* Finishes; nothing may contradict itself, nothing was flagged. */
+static struct mt_order_stats finish(const char *wanted)
+{
+	struct mt_order_stats stats = bench_finish(&bench);
+
+	cr_assert_str_eq(bench_text(&bench), wanted);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.unknown_frees + stats.live_allocs, 0);
+	return stats;
+}
+
+TestSuite(order_forks, .init = open_all, .fini = close_all);
+
+Test(order_forks, both_reallocate_the_block_they_share)
+{
+	uint32_t proc = image.proc;
+	struct mt_writer child;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	child = forked(20, CHILD, PID, &proc);
+	put(&one, 30, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&child, 31, MT_REC_REALLOC_BEGIN, 0x10);
+	put(&child, 40, MT_REC_REALLOC_END, 0x20);
+	put(&one, 41, MT_REC_REALLOC_END, 0x30);
+	put(&child, 50, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&child, 51, MT_REC_REALLOC_END, 0x10);
+	put(&one, 60, MT_REC_FREE, 0x30);
+	put(&child, 61, MT_REC_FREE, 0x10);
+	finish("x0 m10 +5 r10>20 r10>30 r20>10 f30 f10");
+	cr_assert_eq(bench.events[3].pid, CHILD);
+	cr_assert_eq(bench.events[4].pid, PID);
+}
+
+/* The child's memory may have the block or not; nobody in it knows where it went. */
+Test(order_forks, another_thread_reallocates_meanwhile)
+{
+	uint32_t proc = image.proc;
+	struct mt_order_stats stats;
+	struct mt_writer child;
+
+	put(&two, 10, MT_REC_MALLOC, 0x10);
+	put(&two, 11, MT_REC_MALLOC, 0x20);
+	put(&two, 15, MT_REC_REALLOC_BEGIN, 0x10);
+	child = forked(20, CHILD, PID, &proc);
+	put(&child, 30, MT_REC_MALLOC, 0x10);
+	put(&child, 31, MT_REC_FREE, 0x10);
+	put(&two, 40, MT_REC_REALLOC_END, 0x30);
+	put(&one, 50, MT_REC_MALLOC, 0x10);
+	put(&two, 60, MT_REC_FREE, 0x30);
+	stats = finish("x0 m10 m20 +5 m10 f10 r10>30 m10 f30");
+	cr_assert_eq(stats.inherited_ends, 1);
+}
+
+/* By its stamp the free comes before the fork, the block's allocation behind: the child has it not.
+ */
+Test(order_forks, a_free_is_parked_meanwhile)
+{
+	uint32_t proc = image.proc;
+	struct mt_writer child;
+
+	put(&two, 15, MT_REC_FREE, 0x10);
+	child = forked(20, CHILD, PID, &proc);
+	put(&one, 25, MT_REC_MALLOC, 0x10);
+	put(&child, 30, MT_REC_MALLOC, 0x10);
+	put(&child, 40, MT_REC_FREE, 0x10);
+	finish("x0 +5 m10 f10 m10 f10");
+	cr_assert_eq(bench.events[3].pid, PID);
+	cr_assert_eq(bench.events[4].pid, CHILD);
+}
+
+/* An early free of the child's own, of an address that is live in the parent. */
+Test(order_forks, parked_records_are_their_process_own)
+{
+	uint32_t proc = image.proc;
+	struct mt_writer child, second;
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x20);
+	child = forked(20, CHILD, PID, &proc);
+	second = bench_thread(&image, proc, CHILD + 1);
+	put(&one, 29, MT_REC_MALLOC, 0x10);
+	put(&second, 30, MT_REC_FREE, 0x10);
+	put(&child, 31, MT_REC_MALLOC, 0x10);
+	put(&one, 40, MT_REC_FREE, 0x10);
+	put(&child, 50, MT_REC_FREE, 0x20);
+	put(&one, 51, MT_REC_FREE, 0x20);
+	stats = finish("x0 m20 +5 m10 m10 f10 f10 f20 f20");
+	cr_assert_eq(stats.parked, 1);
+	cr_assert_eq(bench.events[4].pid, CHILD);
+	cr_assert_eq(bench.events[5].tid, CHILD + 1);
+}
+
+Test(order_forks, grandchildren_have_what_is_left_of_it)
+{
+	uint32_t proc = image.proc;
+	struct mt_order_stats stats;
+	struct mt_writer child, grandchild;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 11, MT_REC_MALLOC, 0x20);
+	child = forked(20, CHILD, PID, &proc);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	put(&child, 31, MT_REC_MALLOC, 0x30);
+	bench_run(&bench);
+	grandchild = forked(40, CHILD + 1, CHILD, &proc);
+	put(&grandchild, 50, MT_REC_MALLOC, 0x10);
+	put(&grandchild, 51, MT_REC_REALLOC_BEGIN, 0x20);
+	put(&grandchild, 52, MT_REC_REALLOC_END, 0x40);
+	put(&grandchild, 53, MT_REC_FREE, 0x30);
+	put(&one, 60, MT_REC_FREE, 0x10);
+	put(&one, 61, MT_REC_FREE, 0x20);
+	put(&child, 62, MT_REC_FREE, 0x20);
+	stats = finish("x0 m10 m20 +5 f10 m30 +6 m10 r20>40 f30 f10 f20 f20");
+	cr_assert_eq(stats.inherited_ends, 0);
+}
