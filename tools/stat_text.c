@@ -104,10 +104,11 @@ static void print_sources(const struct mt_run_info *info)
 	static const struct {
 		const char *key;
 		const char *text;
+		const char *none; /* who stands in for the kernel */
 	} sources[] = {
-		{ MT_KEY_PROCESS, "processes" },
-		{ MT_KEY_EXEC_MAPS, "mappings at exec" },
-		{ MT_KEY_LATER_MAPS, "later mappings" },
+		{ MT_KEY_PROCESS, "processes", "(told by the programs)" },
+		{ MT_KEY_EXEC_MAPS, "mappings at exec", "(told by the programs)" },
+		{ MT_KEY_LATER_MAPS, "later mappings", "not recorded" },
 	};
 	struct mt_meta_value map;
 	const char *name;
@@ -123,7 +124,7 @@ static void print_sources(const struct mt_run_info *info)
 		bool known = mt_meta_get_text(&map, sources[i].key, &name, &len);
 
 		if (known && len == 4 && memcmp(name, "none", 4) == 0) {
-			name = "(told by the programs)";
+			name = sources[i].none;
 			len = strlen(name);
 		}
 		printf("%s%s %s", i ? ", " : "", sources[i].text,
