@@ -44,7 +44,7 @@ named()
 	tap_equal "$named_text: ends as itself" 0 $?
 	tap_equal "$named_text: the child is left alone" 0 "$(count_size run 12345)"
 	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
-	if grep -q "processes by none" "$WORK/stat"; then
+	if grep -q "processes (told by the programs)" "$WORK/stat"; then
 		tap_check "$named_text: that nobody knows is said" grep -q "untracked: not known" "$WORK/stat"
 	else
 		tap_check "$named_text: stderr names it" grep -q "untracked.*blocks" "$WORK/err"

@@ -38,7 +38,7 @@ family()
 	# Where nobody tells of mappings, what was there at the start is known, and that it is all; a
 	# Fork may come later than the child's first words.
 	PLACES_OPTIONS=--code
-	if "$MEMTRACK" stat "$WORK/$2" | grep -q 'later by none'; then
+	if "$MEMTRACK" stat "$WORK/$2" | grep -q 'later mappings not recorded'; then
 		PLACES_OPTIONS="--code --late-forks"
 		cp "$WORK/out" "$WORK/whole"
 		grep -v '/lib\(first\|other\|late\)\.so$' "$WORK/whole" >"$WORK/out"
