@@ -52,7 +52,7 @@ tap_equal "counter: what is taken is given back" "balanced" "$(sums | awk 'NR ==
 
 alone "$PROGRAMS/entries"
 tap_equal "counter: each entry point counts" "fine" "$(sums | awk 'NR == 1 {
-	print ($2 >= 1 && $3 == 15 && $4 == 3000 + 7 ? "fine" : $0) }')"
+	print ($2 >= 1 && $3 == 15 && $4 >= 3000 + 7 ? "fine" : $0) }')" # the C library calls some itself
 
 alone "$PROGRAMS/newdelete"
 tap_check "counter: operators new and delete run through it" test -s "$WORK/counts"
