@@ -7,7 +7,7 @@ check_PROGRAMS += \
 	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/early tests/e2e/entries \
 	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/mapper tests/e2e/newdelete \
 	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
-	tests/e2e/starter tests/e2e/tsd tests/e2e/vforker
+	tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/vforker
 
 check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libcounter_c.la tests/e2e/libplugin.la
 tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
@@ -60,6 +60,9 @@ tests_e2e_spawner_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_starter_SOURCES = tests/e2e/starter.c
 tests_e2e_starter_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_starter_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_tally_SOURCES = tests/e2e/tally.c
+tests_e2e_tally_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_tally_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_tsd_SOURCES = tests/e2e/tsd.c
 tests_e2e_tsd_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_tsd_LDFLAGS = $(E2E_LDFLAGS)
@@ -98,7 +101,7 @@ E2E_TESTS = \
 	tests/e2e/doctored.sh \
 	tests/e2e/kind01_no_privileges.sh \
 	tests/e2e/kind02_fresh_environment.sh \
-	tests/e2e/kind03_endings.sh \
+	tests/e2e/kind03_endings.sh tests/e2e/kind03_any_moment.sh \
 	tests/e2e/kind04_fork_streams.sh \
 	tests/e2e/kind05_not_intercepted.sh \
 	tests/e2e/kind06_storm.sh \
@@ -146,7 +149,7 @@ LINT_TESTS = \
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) \
 	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
-	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/made.py tests/e2e/stream.py \
+	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py tests/e2e/made.py tests/e2e/stream.py \
 	tests/e2e/own_malloc.c tests/e2e/places.py tests/e2e/places_lib.sh tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved.
