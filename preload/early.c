@@ -21,7 +21,10 @@ static uint32_t arena_used;
 static struct block blocks[BLOCKS_MAX];
 static uint32_t block_count;
 
-/* Relocation makes it non-NULL. Read as an atomic: the compiler must not know its value. */
+/*
+ * Relocation makes it right: before, it holds what the linker left there, nothing or an address that
+ * counts from 0. Read as an atomic: the compiler must not know its value.
+ */
 static void *relocated_mark = arena;
 
 /* What the look-up found, behind the functions that know the arena. */
@@ -29,7 +32,7 @@ static struct mt_real behind;
 
 bool mt_early_is_relocated(void)
 {
-	return mt_load_relaxed(&relocated_mark) != NULL;
+	return mt_load_relaxed(&relocated_mark) == (void *)arena;
 }
 
 void *mt_early_alloc(size_t size, size_t align)
