@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The same programs with jemalloc, mimalloc and tcmalloc, preloaded or linked, equal the independent
-# count: there operator new need not come by malloc, and nested calls are the allocator's own.
+# count: there operator new need not come by malloc, and nested calls are the allocator's own (kind 26).
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 need_python

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Executable mappings, made at exec and later, equal those of /proc/PID/maps: address, offset,
+# Kind 55, source by source: executable mappings, made at exec and later, equal those of /proc/PID/maps: address, offset,
 # device, inode and path. On plain files, deleted ones, memfds, overlayfs, bind mounts, in a chroot,
 # and after exec from a thread.
 . "$MT_SRCDIR/tests/e2e/kernel_lib.sh"

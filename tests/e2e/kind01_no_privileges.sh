@@ -22,14 +22,19 @@ while [ \$i -lt $count ]; do /bin/true; i=\$((i + 1)); done
 exit 7
 END
 
+# case_of TEXT MISSING COMMAND...: MISSING is what the one line on stderr names, "" for no such line.
 case_of()
 {
 	text=$1
-	shift
+	missing=$2
+	shift 2
 	rm -f "$WORK/run" "$WORK/open/run"
 	bounded 60 "$@" -o "$WORK/open/run" -- sh "$WORK/tree.sh" >"$WORK/out" 2>"$WORK/err"
 	tap_equal "$text: its own exit status" 7 $?
 	cp "$WORK/open/run" "$WORK/run" 2>/dev/null
+	tap_equal "$text: what is missing is said, in one line" "$(test -z "$missing" || echo 1)" \
+		"$(grep -c '^memtrack: not recorded without' "$WORK/err" | grep -v '^0$')"
+	tap_check "$text: it names what is missing" grep -q "^memtrack: .*$missing" "$WORK/err"
 	tap_equal "$text: heap records" 100 "$(count_size run 12345)"
 	verified "$text" run
 	if "$MEMTRACK" stat "$WORK/run" | grep -q 'processes (told by the programs)'; then
@@ -42,24 +47,30 @@ case_of()
 	tap_equal "$text: every process has its end" "$((count + 2))" "$(count_type run Exit)"
 }
 
-case_of "as root" "$LAUNCHER"
-case_of "--bpf=off" "$LAUNCHER" --bpf=off
-case_of "--bpf=basic" "$LAUNCHER" --bpf=basic
+full=
+test "$(id -u)" -eq 0 || full=CAP_BPF
+case_of "with all rights of this user" "$full" "$LAUNCHER"
+case_of "--bpf=off" "" "$LAUNCHER" --bpf=off
+case_of "--bpf=basic" "" "$LAUNCHER" --bpf=basic
 if test "$(id -u)" -eq 0; then
 	if setpriv --reuid 65534 --clear-groups test -r "$LAUNCHER"; then
-		case_of "as nobody" setpriv --reuid 65534 --regid 65534 --clear-groups "$LAUNCHER"
+		case_of "as nobody" CAP_BPF setpriv --reuid 65534 --regid 65534 --clear-groups "$LAUNCHER"
 	else
 		tap_skip "as nobody" "${TMPDIR:-/tmp} cannot be read by others"
 	fi
 	if unshare -r true 2>/dev/null; then
-		case_of "in a user namespace" unshare -r "$LAUNCHER"
+		case_of "in a user namespace" CAP_BPF unshare -r "$LAUNCHER"
 	else
 		tap_skip "in a user namespace" "none can be made here"
 	fi
+	# What Docker leaves to root in a container.
+	case_of "with the capabilities that Docker gives" CAP_BPF setpriv --inh-caps -all --bounding-set \
+		-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap \
+		"$LAUNCHER"
 	if unshare -m mount --bind "$WORK/open" /sys/kernel/btf 2>/dev/null; then
-		case_of "without BTF" unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf; shift; exec "$@"' sh \
+		case_of "without BTF" btf unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf; shift; exec "$@"' sh \
 			"$WORK/open" "$LAUNCHER"
 	fi
-	case_of "with 64 KiB of locked memory" sh -c 'ulimit -l 64; exec "$@"' sh "$LAUNCHER"
+	case_of "with 64 KiB of locked memory" "" sh -c 'ulimit -l 64; exec "$@"' sh "$LAUNCHER"
 fi
 tap_done

@@ -25,6 +25,20 @@ tap_equal "a daemon in its own session: the output is whole" "hi" "$said"
 kill "$(cat "$WORK/pid")"
 tap_check "a daemon in its own session: the artifact is complete" "$MEMTRACK" verify "$WORK/piped"
 
+# Who holds our output holds it as long as without us, neither shorter nor longer.
+start=$(date +%s%N)
+said=$(bounded 30 "$LAUNCHER" -q -o "$WORK/held" -- sh -c 'sleep 2 & echo hi')
+held=$((($(date +%s%N) - start) / 1000000))
+tap_equal "a grandchild that holds the output: it is whole" "hi" "$said"
+tap_check "a grandchild that holds the output: as long as it does ($held ms)" test "$held" -ge 1900 -a "$held" -lt 4000
+tap_check "a grandchild that holds the output: the artifact is complete" "$MEMTRACK" verify "$WORK/held"
+
+# The sidecar holds nothing of it itself, and is gone with the command.
+sh -c 'exec "$1" -q -o "$2" -- sh -c "echo \$PPID; exec sleep 0.1"' sh "$LAUNCHER" "$WORK/gone" >"$WORK/sidecar"
+tap_check "nothing of ours is left running" sh -c '! kill -0 "$(cat "$1")" 2>/dev/null' sh "$WORK/sidecar"
+tap_equal "no process has our library's folder as its own" 0 "$(ls -l /proc/[0-9]*/exe 2>/dev/null |
+	grep -c "$(cat "$WORK/sidecar")/exe.*memtrack-sidecar")"
+
 # The grandchild is tracked, and goes on taking blocks after the end of the run.
 track run sh -c '"$1" 2 100000000 churn >/dev/null 2>&1 & echo $! >"$2"' sh "$PROGRAMS/passer" "$WORK/pid" \
 	2>"$WORK/err"

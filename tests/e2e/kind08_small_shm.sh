@@ -20,6 +20,15 @@ in_namespace()
 in_namespace "/dev/shm of 1 MiB" 'mount -t tmpfs -o size=1m none /dev/shm' "$PROGRAMS/passer" 8 20000
 in_namespace "/dev/shm of 1 MiB, many threads" 'mount -t tmpfs -o size=1m none /dev/shm' "$PROGRAMS/spawner" 100 200
 tap_equal "/dev/shm of 1 MiB, many threads: all blocks" 300 "$(count_size run 60001)"
+in_namespace "/dev/shm of 64 MiB, 200 threads" 'mount -t tmpfs -o size=64m none /dev/shm' "$PROGRAMS/spawner" 200 200
+tap_equal "/dev/shm of 64 MiB, 200 threads: all blocks" 400 "$(count_size run 60001)"
+in_namespace "/dev/shm is missing" 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3' "$PROGRAMS/passer" 4 5000
+# Not /tmp itself: the artifact is there. What is looked for in it is found in TMPDIR.
+mkdir "$WORK/full"
+in_namespace "a full folder for temporary files" 'mount -t tmpfs -o size=64k none "'"$WORK"'/full" &&
+	{ head -c 65536 /dev/zero >"'"$WORK"'/full/zeros" 2>/dev/null || :; } && export TMPDIR="'"$WORK"'/full"' \
+	"$PROGRAMS/blocks" 1000 12345
+tap_equal "a full folder for temporary files: all blocks" 1000 "$(count_size run 12345)"
 in_namespace "/dev/shm read-only" 'mount -t tmpfs -o ro none /dev/shm' "$PROGRAMS/blocks" 1000 12345
 tap_equal "/dev/shm read-only: all blocks" 1000 "$(count_size run 12345)"
 in_namespace "/run and /var/tmp read-only" \

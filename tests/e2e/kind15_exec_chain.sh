@@ -21,4 +21,14 @@ tracked "exec from a second thread" "$start" thread 21 42001 "$PROGRAMS/blocks" 
 tap_equal "exec from a second thread: counts" "21 22" "$(count_size run 42001) $(count_size run 42002)"
 tracked "a failed exec" "$start" fails 31 43001 "$PROGRAMS/blocks" 32 43002
 tap_equal "a failed exec: counts" "62 32" "$(count_size run 43001) $(count_size run 43002)"
+# A shim before the program, as pyenv, npx and the like have: scripts that look for what to execute.
+printf '#!/bin/sh\nset -e\nPATH=/bin:/usr/bin\nexec "%s/second" "$@"\n' "$WORK" >"$WORK/first"
+printf '#!/usr/bin/env bash\nfor place in a b c; do test -e "$place" || :; done\nexec "%s" "$@"\n' \
+	"$PROGRAMS/blocks" >"$WORK/second"
+chmod 755 "$WORK/first" "$WORK/second"
+tracked "two scripts before the program" "$WORK/first" 51 44001
+tap_equal "two scripts before the program: counts" 51 "$(count_size run 44001)"
+# The first's sh, the second's env, its bash, and the program.
+tap_equal "two scripts before the program: every image is there" "4 0" \
+	"$(count_type run Exec) $(count_type run Fork)"
 tap_done

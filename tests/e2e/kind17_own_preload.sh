@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Kind 17: an LD_PRELOAD of the user's is kept, behind ours; the tool may be called by a relative
-# path, from another folder, and the program may change its folder before it execs.
+# Kind 17: an LD_PRELOAD of the user's is kept, behind ours, and works; the tool may be called by a
+# relative path, from another folder, and the program may change its folder before it execs. (That it
+# may be installed under a path that LD_PRELOAD cannot name is shown by run_launcher.sh.)
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 truncate -s "$COUNTER_BYTES" "$WORK/counts"
@@ -14,4 +15,40 @@ cd "${LAUNCHER%/*}" || exit 1
 rm -f "$WORK/run"
 "./${LAUNCHER##*/}" -q -o "$WORK/run" -- sh -c 'cd /; "$1" 1000 12345' sh "$PROGRAMS/blocks" 2>"$WORK/err"
 tap_equal "by a relative path, with a change of folder" "0 1000" "$? $(count_size run 12345)"
+# An allocator that the user preloads is the program's still: its own entries answer.
+cat >"$WORK/asks.c" <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	int (*ask)(const char *, void *, size_t *, void *, size_t) = dlsym(RTLD_DEFAULT, "mallctl");
+	const char *version = NULL;
+	unsigned long long before = 0, after = 0;
+	size_t size = sizeof(version), bytes = sizeof(before);
+
+	if (!ask || ask("version", &version, &size, NULL, 0) || !version)
+		return 1;
+	if (ask("thread.allocated", &before, &bytes, NULL, 0) || !malloc(123456) ||
+	    ask("thread.allocated", &after, &bytes, NULL, 0))
+		return 2;
+	return after - before < 123456 ? 3 : 0;
+}
+END
+$(make_value CC) -fno-builtin -o "$WORK/asks" "$WORK/asks.c" -ldl || exit 1
+jemalloc=$(ls /usr/lib/*-linux-gnu/libjemalloc.so.2 2>/dev/null | head -n 1)
+if test -n "$jemalloc"; then
+	for preload in "$jemalloc" "$COUNTER:$jemalloc" "$COUNTER $jemalloc"; do
+		rm -f "$WORK/run"
+		LD_PRELOAD=$preload "$LAUNCHER" -q -o "$WORK/run" -- "$WORK/asks" 2>"$WORK/err"
+		tap_equal "jemalloc in LD_PRELOAD serves the program, and we record it" "0 1" "$? $(count_size run 123456)"
+		verified "jemalloc in LD_PRELOAD" run
+	done
+else
+	tap_skip "jemalloc in LD_PRELOAD" "libjemalloc.so.2 is not installed (package libjemalloc2)"
+fi
+# A library that is not there is the loader's to complain of, and the program runs.
+rm -f "$WORK/run"
+LD_PRELOAD=/no/such/library.so "$LAUNCHER" -q -o "$WORK/run" -- "$PROGRAMS/blocks" 10 12345 2>"$WORK/err"
+tap_equal "a library that is not there: the program runs, recorded" "0 10" "$? $(count_size run 12345)"
 tap_done

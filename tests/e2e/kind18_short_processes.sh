@@ -10,6 +10,14 @@ tap_equal "short processes: all have an end" "$((count + 1))" "$(count_type run 
 tracked "short processes, 16 at once" sh -c 'seq "$2" | xargs -P 16 -I N "$1" 3 45678 _exit' sh \
 	"$PROGRAMS/blocks" "$count"
 tap_equal "short processes, 16 at once: three records each" "$((3 * count))" "$(count_size run 45678)"
+if command -v make >/dev/null; then
+	{
+		echo "all: $(seq -s ' ' -f 'made%g' "$count")"
+		printf 'made%%:; @"%s" 3 45679 _exit\n' "$PROGRAMS/blocks"
+	} >"$WORK/Makefile"
+	tracked "short processes of make -j16" make -s -j16 -f "$WORK/Makefile" all
+	tap_equal "short processes of make -j16: three records each" "$((3 * count))" "$(count_size run 45679)"
+fi
 # Processes that are told of twice, and images that are named after the tracking library.
 wrongly_told()
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Signals arrive once, and stops stop both, however they come.
+# Kind 13, on a terminal and off it: signals arrive once, and stops stop both, however they come.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 test -x "$PYTHON" || tap_skip_all "python3 is not installed"

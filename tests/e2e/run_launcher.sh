@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The launcher: odd places, the environment that the command sees, names of the artifact.
+# The launcher: odd places (kind 17), the environment that the command sees, names of the artifact.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
