@@ -22,8 +22,8 @@ static struct block blocks[BLOCKS_MAX];
 static uint32_t block_count;
 
 /*
- * Relocation makes it right: before, it holds what the linker left there, nothing or an address that
- * counts from 0. Read as an atomic: the compiler must not know its value.
+ * Relocation makes it right: before, it holds what the linker left there, nothing or an address
+ * that counts from 0. Read as an atomic: the compiler must not know its value.
  */
 static void *relocated_mark = arena;
 

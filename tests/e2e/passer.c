@@ -7,6 +7,9 @@
  * with `pause` as well, while the parent process is stopped for a second (or for as many as a
  * fourth argument says); with `stop`, while it is stopped for all of the time.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* mremap, where it is compiled by itself */
+#endif
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
