@@ -54,7 +54,7 @@ static bool reserve_idle(struct mt_slot_scan *scan, uint32_t count)
  * A sweep over the idle slots is needed only while claims are under way: slots that bump handed out
  * since, and pops of the free list (each change of its head adds 1 to the tag; ours are known).
  */
-static void scan_begin(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, uint64_t head)
+static void scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, uint64_t head)
 {
 	uint32_t tag = (uint32_t)(head >> 32);
 	uint32_t pops = tag - scan->tag - scan->pushes;
@@ -73,7 +73,7 @@ static void scan_begin(struct mt_slot_scan *scan, uint32_t bump, uint32_t count,
 	}
 	if (scan->expected > scan->idle_count)
 		scan->expected = scan->idle_count;
-	scan->at = 0;
+	scan->took = false;
 }
 
 static void scan_take(struct mt_slot_scan *scan)
@@ -81,29 +81,54 @@ static void scan_take(struct mt_slot_scan *scan)
 	scan->idle[scan->at] = scan->idle[--scan->idle_count];
 	if (scan->expected > 0)
 		scan->expected--;
+	scan->took = true;
+}
+
+static void look_at_threads(struct mt_consumer *consumer)
+{
+	struct mt_shm_header *header = consumer->shm.header;
+
+	scan_look(&consumer->threads, mt_load_acquire(&header->thread_bump),
+		  consumer->shm.layout.thread_count, mt_load_acquire(&header->thread_free_head));
+}
+
+static void look_at_procs(struct mt_consumer *consumer)
+{
+	struct mt_shm_header *header = consumer->shm.header;
+
+	scan_look(&consumer->procs, mt_load_acquire(&header->proc_bump),
+		  consumer->shm.layout.proc_count, mt_load_acquire(&header->proc_free_head));
+}
+
+/*
+ * Does the sweep go on? A claim that was made during it may have been taken in the place of an older
+ * one that lies further on: the sweep is over when nothing is expected that was claimed by now.
+ */
+static bool scan_goes_on(struct mt_consumer *consumer, struct mt_slot_scan *scan,
+			 void (*look)(struct mt_consumer *consumer))
+{
+	if (scan->expected == 0 && scan->took)
+		look(consumer);
+	return scan->expected > 0 && scan->at < scan->idle_count;
 }
 
 void mt_consumer_scan_threads(struct mt_consumer *consumer)
 {
-	struct mt_shm_header *header = consumer->shm.header;
-
-	scan_begin(&consumer->threads, mt_load_acquire(&header->thread_bump),
-		   consumer->shm.layout.thread_count, mt_load_acquire(&header->thread_free_head));
+	look_at_threads(consumer);
+	consumer->threads.at = 0;
 }
 
 void mt_consumer_scan_procs(struct mt_consumer *consumer)
 {
-	struct mt_shm_header *header = consumer->shm.header;
-
-	scan_begin(&consumer->procs, mt_load_acquire(&header->proc_bump),
-		   consumer->shm.layout.proc_count, mt_load_acquire(&header->proc_free_head));
+	look_at_procs(consumer);
+	consumer->procs.at = 0;
 }
 
 bool mt_consumer_next_thread(struct mt_consumer *consumer, struct mt_thread_claim *ret_claim)
 {
 	struct mt_slot_scan *scan = &consumer->threads;
 
-	for (; scan->expected > 0 && scan->at < scan->idle_count; scan->at++) {
+	for (; scan_goes_on(consumer, scan, look_at_threads); scan->at++) {
 		struct mt_thread_slot *slot = mt_shm_thread(&consumer->shm, scan->idle[scan->at]);
 
 		if (mt_load_acquire(&slot->state) != MT_SLOT_ACTIVE)
@@ -124,7 +149,7 @@ bool mt_consumer_next_proc(struct mt_consumer *consumer, struct mt_proc_claim *r
 {
 	struct mt_slot_scan *scan = &consumer->procs;
 
-	for (; scan->expected > 0 && scan->at < scan->idle_count; scan->at++) {
+	for (; scan_goes_on(consumer, scan, look_at_procs); scan->at++) {
 		struct mt_proc_slot *slot = mt_shm_proc(&consumer->shm, scan->idle[scan->at]);
 
 		if (mt_load_acquire(&slot->state) != MT_SLOT_ACTIVE)

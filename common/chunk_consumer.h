@@ -38,6 +38,7 @@ struct mt_slot_scan {
 	uint32_t pushes;
 	uint32_t expected;
 	uint32_t at;
+	bool took; /* since the head was looked at */
 };
 
 struct mt_consumer {
@@ -88,8 +89,9 @@ int mt_consumer_init(struct mt_consumer *consumer, const struct mt_shm *shm);
 void mt_consumer_fini(struct mt_consumer *consumer);
 
 /*
- * Newly claimed slots: begin a scan, then call next until false. Thread slots are to be scanned
- * before process slots: a thread's process slot is then always found in the same round.
+ * Newly claimed slots: begin a scan, then call next until false. All that were claimed before the
+ * scan began are found, maybe later ones too. Thread slots are to be scanned before process slots:
+ * a thread's process slot is then always found in the same round.
  */
 void mt_consumer_scan_threads(struct mt_consumer *consumer);
 bool mt_consumer_next_thread(struct mt_consumer *consumer, struct mt_thread_claim *ret_claim);
