@@ -6,6 +6,7 @@ include tests/kernel.mk
 include tests/tools.mk
 include tests/order.mk
 include tests/shim.mk
+include tests/torture.mk
 include tests/proc.mk
 include tests/fused.mk
 include tests/fuzz.mk

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Kind 10 and the order: threads hand blocks to each other under tcmalloc, in every mode, with 2 to 64
+# threads and noise. All events are there, in the exact order.
+. "$MT_SRCDIR/tests/e2e/order_lib.sh"
+. "$MT_SRCDIR/tests/e2e/order_allocator.sh"
+order_of_allocator tcmalloc
+order_done
