@@ -296,7 +296,8 @@ static int decode_some(struct mt_artifact_reader *r, struct mt_decoded *ret_deco
 static int step_in_frame(struct mt_artifact_reader *r, struct mt_artifact_batch *ret)
 {
 	struct mt_decoded decoded = { 0 };
-	const uint8_t *content = r->content.data + r->content_at;
+	/* There is no content at all before the first frame's. */
+	const uint8_t *content = r->content.data ? r->content.data + r->content_at : NULL;
 	int err = 0;
 
 	if (r->ready)
