@@ -309,6 +309,11 @@ static int skeleton_load(struct mt_kload *load, const struct mt_kbpf_options *op
 	err = maps_set(load->skeleton, options);
 	if (!err)
 		err = mt_process__load(load->skeleton);
+	/* The counter of lost records is read there; libbpf maps it where the kernel lets it. */
+	if (!err && !load->skeleton->bss) {
+		snprintf(first_warning, sizeof(first_warning), "global data cannot be mapped");
+		err = -ENOTSUP;
+	}
 	if (!err)
 		err = session_find(load->skeleton);
 	if (!err)
