@@ -160,11 +160,23 @@ static bool names(const char *entry, const char *name)
 	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
-static char *assign(const char *name, const char *value)
+/* Adds a variable to those that are there. Returns whether there was memory for it. */
+static bool assign(char **env, size_t *n, const char *name, const char *value)
 {
-	char *text;
+	if (asprintf(&env[*n], "%s=%s", name, value) < 0) {
+		env[*n] = NULL;
+		return false;
+	}
+	++*n;
+	return true;
+}
 
-	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+static bool assign_user(char **env, size_t *n, const struct mt_identity *identity)
+{
+	return assign(env, n, "HOME", identity->home) &&
+	       (!identity->name[0] || (assign(env, n, "USER", identity->name) &&
+				       assign(env, n, "LOGNAME", identity->name))) &&
+	       (!identity->shell[0] || assign(env, n, "SHELL", identity->shell));
 }
 
 static bool is_replaced(const char *entry, const struct mt_identity *identity, bool preload)
@@ -203,7 +215,6 @@ char **mt_session_environment(const struct mt_session *session, const struct mt_
 			      bool preload)
 {
 	size_t count = 0, n = 0, i;
-	bool complete;
 	char **env;
 
 	while (environ[count])
@@ -216,20 +227,15 @@ char **mt_session_environment(const struct mt_session *session, const struct mt_
 			env[n++] = environ[i];
 	}
 	n = give_back_saved(env, n, preload);
-	if (preload)
-		env[n++] = preload_value(session->library);
-	env[n++] = assign(MT_ENV_SESSION, session->value);
-	complete = env[n - 1] && (!preload || env[n - 2]);
-	if (identity->change) {
-		env[n++] = assign("HOME", identity->home);
-		if (identity->name[0]) {
-			env[n++] = assign("USER", identity->name);
-			env[n++] = assign("LOGNAME", identity->name);
-		}
-		if (identity->shell[0])
-			env[n++] = assign("SHELL", identity->shell);
+	if (preload) {
+		env[n] = preload_value(session->library);
+		if (!env[n++])
+			return NULL;
 	}
-	return complete ? env : NULL;
+	if (!assign(env, &n, MT_ENV_SESSION, session->value) ||
+	    (identity->change && !assign_user(env, &n, identity)))
+		return NULL;
+	return env;
 }
 
 static void remove_directory(const char *directory)
