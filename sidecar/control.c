@@ -21,7 +21,7 @@
 #define CLIENT_WAIT_MS	 2000
 #define ACCEPTS_A_SERVE	 256
 #define LISTENERS	 2
-#define SEND_TRIES	 16
+#define TRIES		 16
 #define EVENTS_A_SERVE	 64
 #define LISTENER_BACKLOG 4096
 
@@ -157,6 +157,12 @@ static void drop_client(struct mt_control *control, struct client *client)
 	control->client_count--;
 }
 
+/* Of the kernel's, which may pass. */
+static bool is_shortage(int error)
+{
+	return error == EINTR || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS;
+}
+
 static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_bytes)
 {
 	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC,
@@ -170,7 +176,7 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 	} control = { 0 };
 	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof(welcome) };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	int tries = SEND_TRIES;
+	int tries = TRIES;
 
 	if (memory >= 0) {
 		struct cmsghdr *header;
@@ -183,10 +189,9 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &memory, sizeof(memory));
 	}
-	/* A client that has gone, or does not read, does without: it runs on untracked. A shortage
-	 * of the kernel's may pass. */
+	/* A client that has gone, or does not read, does without: it runs on untracked. */
 	while (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && tries-- > 0 &&
-	       (errno == EINTR || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS))
+	       is_shortage(errno))
 		;
 }
 
@@ -235,13 +240,18 @@ static void answer(struct mt_control *control, int fd, const struct ucred *peer,
 static bool read_hello(struct mt_control *control, int fd, const struct ucred *peer)
 {
 	struct mt_hello hello;
+	int tries = TRIES;
 	ssize_t n;
 
-	n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+	do {
+		n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+	} while (n < 0 && is_shortage(errno) && tries-- > 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0)
 		answer(control, fd, peer, &hello, (size_t)n);
+	else if (n < 0 && is_shortage(errno))
+		control->counts.unheard++;
 	return true;
 }
 
@@ -265,6 +275,7 @@ static void keep_client(struct mt_control *control, int fd, const struct ucred *
 	struct client *client = free_entry(control);
 
 	if (add_to_epoll(control, fd, (uint32_t)(client - control->clients)) < 0) {
+		control->counts.unheard++;
 		close(fd);
 		return;
 	}
@@ -278,8 +289,12 @@ static void admit(struct mt_control *control, int fd)
 {
 	struct ucred peer = { .pid = 0 };
 	socklen_t len = sizeof(peer);
+	int tries = TRIES;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+	while (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+		if (is_shortage(errno) && tries-- > 0)
+			continue;
+		control->counts.unheard++;
 		close(fd);
 		return;
 	}
@@ -308,6 +323,7 @@ static void turn_away(struct mt_control *control, int listener)
 	if (fd >= 0) {
 		send_welcome(fd, MT_WELCOME_FULL, -1, 0);
 		control->counts.full++;
+		control->counts.unheard++;
 		close(fd);
 	}
 	control->reserve = mt_move_fd_high(open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -28,6 +28,7 @@ struct mt_control_counts {
 	uint64_t welcomed;
 	uint64_t refused; /* wrong token, version or user */
 	uint64_t full;	  /* no memory or descriptor was left for the image */
+	uint64_t unheard; /* nor to hear who it is; its program runs untracked */
 };
 
 /* Listens under the session's name, and in its directory if it has one. 0 or a negative errno. */

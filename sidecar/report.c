@@ -46,8 +46,8 @@ static void report_losses(const struct mt_run *run)
 				    mt_loss_text(i));
 	}
 	if (run->loss.corrupt_streams)
-		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory: what followed "
-			    "there is lost",
+		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory, or found none "
+			    "here: what followed there is lost",
 			    run->loss.corrupt_streams, plural(run->loss.corrupt_streams));
 }
 
@@ -69,6 +69,10 @@ static void report_untracked(struct mt_run *run)
 	if (totals.untracked > UNTRACKED_LINES)
 		mt_say_note("untracked: %" PRIu64 " more (memtrack stat lists them)",
 			    totals.untracked - UNTRACKED_LINES);
+	if (run->unheard)
+		mt_say_note("untracked: %" PRIu64 " program%s could not be heard: no memory or "
+			    "descriptor was left",
+			    run->unheard, plural(run->unheard));
 }
 
 static void report_alive(const struct mt_run *run)
@@ -114,5 +118,5 @@ bool mt_report_is_complete(struct mt_run *run)
 
 	mt_coverage_totals(run->coverage, &totals);
 	return mt_loss_is_none(&run->loss) && !run->write_error && totals.known &&
-	       totals.untracked == 0;
+	       totals.untracked == 0 && run->unheard == 0;
 }

@@ -326,9 +326,12 @@ static void collect(struct mt_run *run)
 {
 	const struct mt_order *order = mt_recorder_order(run->recorder);
 	const struct mt_order_process *list;
+	struct mt_control_counts counts;
 	struct mt_order_stats stats;
 	size_t i;
 
+	mt_control_counts(run->control, &counts);
+	run->unheard = counts.unheard;
 	mt_order_stats(order, &stats);
 	mt_loss_sum(&stats, &run->encoder_stats, &run->loss);
 	run->process_count = mt_order_processes(order, &list);

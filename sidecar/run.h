@@ -56,7 +56,8 @@ struct mt_run {
 	/* Results, after mt_run_finish(). */
 	struct mt_encoder_stats encoder_stats;
 	struct mt_loss loss;
-	int write_error; /* the first: of events, or of the closing metadata */
+	int write_error;  /* the first: of events, or of the closing metadata */
+	uint64_t unheard; /* programs that could not register for want of ours */
 	size_t process_count;
 	size_t alive_count;
 	pid_t alive[MT_ALIVE_LISTED];
