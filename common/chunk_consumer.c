@@ -54,10 +54,12 @@ static bool reserve_idle(struct mt_slot_scan *scan, uint32_t count)
  * A sweep over the idle slots is needed only while claims are under way: slots that bump handed out
  * since, and pops of the free list (each change of its head adds 1 to the tag; ours are known).
  */
-static void scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, uint64_t head)
+/* False: no memory for all; what is not found is there for the next look. */
+static bool scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, uint64_t head)
 {
 	uint32_t tag = (uint32_t)(head >> 32);
 	uint32_t pops = tag - scan->tag - scan->pushes;
+	bool complete = true;
 
 	if (bump > count)
 		bump = count;
@@ -66,7 +68,9 @@ static void scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, 
 	if (pops > scan->idle_count)
 		pops = scan->idle_count;
 	scan->expected += pops;
-	if (bump > scan->bump && reserve_idle(scan, scan->idle_count + bump - scan->bump)) {
+	if (bump > scan->bump)
+		complete = reserve_idle(scan, scan->idle_count + bump - scan->bump);
+	if (bump > scan->bump && complete) {
 		scan->expected += bump - scan->bump;
 		while (scan->bump < bump)
 			scan->idle[scan->idle_count++] = scan->bump++;
@@ -74,6 +78,7 @@ static void scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, 
 	if (scan->expected > scan->idle_count)
 		scan->expected = scan->idle_count;
 	scan->took = false;
+	return complete;
 }
 
 static void scan_take(struct mt_slot_scan *scan)
@@ -84,44 +89,46 @@ static void scan_take(struct mt_slot_scan *scan)
 	scan->took = true;
 }
 
-static void look_at_threads(struct mt_consumer *consumer)
+static bool look_at_threads(struct mt_consumer *consumer)
 {
 	struct mt_shm_header *header = consumer->shm.header;
 
-	scan_look(&consumer->threads, mt_load_acquire(&header->thread_bump),
-		  consumer->shm.layout.thread_count, mt_load_acquire(&header->thread_free_head));
+	return scan_look(&consumer->threads, mt_load_acquire(&header->thread_bump),
+			 consumer->shm.layout.thread_count,
+			 mt_load_acquire(&header->thread_free_head));
 }
 
-static void look_at_procs(struct mt_consumer *consumer)
+static bool look_at_procs(struct mt_consumer *consumer)
 {
 	struct mt_shm_header *header = consumer->shm.header;
 
-	scan_look(&consumer->procs, mt_load_acquire(&header->proc_bump),
-		  consumer->shm.layout.proc_count, mt_load_acquire(&header->proc_free_head));
+	return scan_look(&consumer->procs, mt_load_acquire(&header->proc_bump),
+			 consumer->shm.layout.proc_count, mt_load_acquire(&header->proc_free_head));
 }
 
 /*
- * Does the sweep go on? A claim that was made during it may have been taken in the place of an older
- * one that lies further on: the sweep is over when nothing is expected that was claimed by now.
+ * Does the sweep go on? A claim that was made during it may have been taken in the place of an
+ * older one that lies further on: the sweep is over when nothing is expected that was claimed by
+ * now.
  */
 static bool scan_goes_on(struct mt_consumer *consumer, struct mt_slot_scan *scan,
-			 void (*look)(struct mt_consumer *consumer))
+			 bool (*look)(struct mt_consumer *consumer))
 {
 	if (scan->expected == 0 && scan->took)
-		look(consumer);
+		(void)look(consumer); /* what that misses, the next scan finds */
 	return scan->expected > 0 && scan->at < scan->idle_count;
 }
 
-void mt_consumer_scan_threads(struct mt_consumer *consumer)
+bool mt_consumer_scan_threads(struct mt_consumer *consumer)
 {
-	look_at_threads(consumer);
 	consumer->threads.at = 0;
+	return look_at_threads(consumer);
 }
 
-void mt_consumer_scan_procs(struct mt_consumer *consumer)
+bool mt_consumer_scan_procs(struct mt_consumer *consumer)
 {
-	look_at_procs(consumer);
 	consumer->procs.at = 0;
+	return look_at_procs(consumer);
 }
 
 bool mt_consumer_next_thread(struct mt_consumer *consumer, struct mt_thread_claim *ret_claim)

@@ -91,11 +91,12 @@ void mt_consumer_fini(struct mt_consumer *consumer);
 /*
  * Newly claimed slots: begin a scan, then call next until false. All that were claimed before the
  * scan began are found, maybe later ones too. Thread slots are to be scanned before process slots:
- * a thread's process slot is then always found in the same round.
+ * a thread's process slot is then always found in the same round. To begin returns false without
+ * memory for all: what is not found is there for the next scan.
  */
-void mt_consumer_scan_threads(struct mt_consumer *consumer);
+bool mt_consumer_scan_threads(struct mt_consumer *consumer);
 bool mt_consumer_next_thread(struct mt_consumer *consumer, struct mt_thread_claim *ret_claim);
-void mt_consumer_scan_procs(struct mt_consumer *consumer);
+bool mt_consumer_scan_procs(struct mt_consumer *consumer);
 bool mt_consumer_next_proc(struct mt_consumer *consumer, struct mt_proc_claim *ret_claim);
 
 void mt_stream_init(struct mt_stream *stream, uint32_t slot);

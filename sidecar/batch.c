@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "sidecar/patience.h"
+
 /*
  * The arena is a list of blocks, newest first. The first one stays when the batch is emptied, so
  * that a steady flow of mappings does not allocate.
@@ -66,7 +68,7 @@ void *mt_batch_alloc(struct mt_batch *batch, size_t bytes)
 	if (!block || block->size - block->used < bytes) {
 		size_t size = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
 
-		block = malloc(sizeof(*block) + size);
+		block = mt_patient_malloc(sizeof(*block) + size);
 		if (!block)
 			return NULL;
 		block->older = batch->arena;

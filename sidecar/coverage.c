@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "sidecar/command.h"
+#include "sidecar/patience.h"
 #include "sidecar/session.h"
 
 #define BUCKETS	      4096
@@ -110,13 +111,18 @@ static struct process *find_or_add(struct mt_coverage *coverage, pid_t pid)
 {
 	struct process **place = find_place(coverage, pid);
 
-	if (!*place && coverage->process_count < PROCESSES_MAX) {
-		*place = calloc(1, sizeof(**place));
+	if (*place)
+		return *place;
+	if (coverage->process_count < PROCESSES_MAX) {
+		*place = mt_patient_calloc(1, sizeof(**place));
 		if (*place) {
 			(*place)->pid = pid;
 			coverage->process_count++;
 		}
 	}
+	/* What that one does is not seen, so the list may lack it, or have it wrongly. */
+	if (!*place)
+		coverage->totals.known = false;
 	return *place;
 }
 

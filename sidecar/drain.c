@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sidecar/order_impl.h"
+#include "sidecar/patience.h"
 
 #define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
@@ -138,14 +139,14 @@ static bool add_reader(struct mt_image *image, const struct mt_thread_claim *cla
 
 	if (image->reader_count == image->reader_space) {
 		uint32_t space = image->reader_space ? 2 * image->reader_space : 16;
-		void *readers = realloc(image->readers, space * sizeof(*image->readers));
+		void *readers = mt_patient_realloc(image->readers, space * sizeof(*image->readers));
 
 		if (!readers)
 			return false;
 		image->readers = readers;
 		image->reader_space = space;
 	}
-	reader = aligned_alloc(64, (sizeof(*reader) + 63) & ~(size_t)63);
+	reader = mt_patient_aligned(64, (sizeof(*reader) + 63) & ~(size_t)63);
 	if (!reader)
 		return false;
 	memset(reader, 0, sizeof(*reader));
@@ -228,7 +229,7 @@ static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct
 static bool add_bind(struct mt_order *order, struct mt_image *image,
 		     const struct mt_proc_claim *claim)
 {
-	struct mt_bind *bind = calloc(1, sizeof(*bind));
+	struct mt_bind *bind = mt_patient_calloc(1, sizeof(*bind));
 
 	if (!bind)
 		return false;
@@ -252,8 +253,10 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 	struct mt_thread_claim thread;
 	struct mt_proc_claim proc;
 	uint32_t first = image->reader_count, i;
+	bool complete;
 
-	mt_consumer_scan_threads(&image->consumer);
+	/* Without memory they are found in the next round. */
+	(void)mt_consumer_scan_threads(&image->consumer);
 	while (mt_consumer_next_thread(&image->consumer, &thread)) {
 		if (!add_reader(image, &thread)) {
 			order->sink.stats.corrupt_streams++;
@@ -261,7 +264,9 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 		}
 		image->readers[image->reader_count - 1]->proc_slot = thread.proc;
 	}
-	mt_consumer_scan_procs(&image->consumer);
+	do {
+		complete = mt_consumer_scan_procs(&image->consumer);
+	} while (mt_patience(complete));
 	while (mt_consumer_next_proc(&image->consumer, &proc)) {
 		if (!add_bind(order, image, &proc))
 			order->sink.stats.corrupt_streams++;
@@ -314,8 +319,8 @@ void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_proces
 	bind->process = process;
 	bind->next = process->binds;
 	process->binds = bind;
-	if (!process->space && !process->exited)
-		process->space = mt_space_new(&order->budget);
+	if (!process->exited)
+		(void)mt_process_space(order, process); /* else it is made when its streams come */
 	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next) {
 		tell_origin(order, reader);
 		if (reader->stream.taken < reader->stream.seen)

@@ -15,6 +15,7 @@
 #include "common/frame_enc.h"
 #include "common/frame_fused.h"
 #include "common/frame_hint.h"
+#include "sidecar/patience.h"
 
 /*
  * A frame that is ready, or a batch that failed, at its place in the order. The ring has a place
@@ -78,9 +79,15 @@ static void maker_fini(struct frame_maker *maker)
 static int make_frame(struct frame_maker *maker, const struct mt_event *events, size_t n,
 		      const uint8_t **ret_frame, size_t *ret_bytes)
 {
-	if (maker->fused)
-		return mt_frame_fused_frame(maker->fused, events, n, ret_frame, ret_bytes);
-	return mt_frame_enc_frame(maker->enc, events, n, ret_frame, ret_bytes);
+	int error;
+
+	do {
+		error = maker->fused
+				? mt_frame_fused_frame(maker->fused, events, n, ret_frame,
+						       ret_bytes)
+				: mt_frame_enc_frame(maker->enc, events, n, ret_frame, ret_bytes);
+	} while (mt_patience(error != -ENOMEM));
+	return error;
 }
 
 static void wait_for(sem_t *semaphore)
@@ -181,7 +188,7 @@ static void encode(struct mt_encoder *encoder, struct frame_maker *maker, struct
 		bytes = MT_FRAME_HINT_BYTES + frame_bytes;
 	}
 	if (!error && bytes > place->frame_size) {
-		uint8_t *larger = realloc(place->frame, bytes);
+		uint8_t *larger = mt_patient_realloc(place->frame, bytes);
 
 		if (larger) {
 			place->frame = larger;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sidecar/patience.h"
+
 struct mt_kmerge_process {
 	struct mt_kmerge_process *next;
 	pid_t pid;
@@ -33,7 +35,7 @@ static struct mt_kmerge_process *process_get(struct mt_kmerge *merge, pid_t pid)
 	struct mt_kmerge_process **slot = process_slot(merge, pid);
 
 	if (!*slot) {
-		*slot = calloc(1, sizeof(**slot));
+		*slot = mt_patient_calloc(1, sizeof(**slot));
 		if (*slot)
 			(*slot)->pid = pid;
 	}

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sidecar/patience.h"
+
 void mt_kqueue_fini(struct mt_kqueue *queue)
 {
 	free(queue->records);
@@ -22,7 +24,7 @@ static int array_reserve(void **array, size_t *capacity, size_t need, size_t siz
 		return 0;
 	while (grown < need)
 		grown *= 2;
-	moved = realloc(*array, grown * size);
+	moved = mt_patient_realloc(*array, grown * size);
 	if (!moved)
 		return -ENOMEM;
 	*array = moved;

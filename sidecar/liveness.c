@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sidecar/patience.h"
+
 #define TABLE_ENTRIES_FIRST 16u
 
 static size_t table_bytes(uint32_t entries)
@@ -31,7 +33,7 @@ static struct mt_region *region_new(struct mt_liveness_budget *budget,
 
 	if (!spend(budget, sizeof(*region)))
 		return NULL;
-	region = aligned_alloc(64, sizeof(*region));
+	region = mt_patient_aligned(64, sizeof(*region));
 	if (!region) {
 		budget->bytes -= sizeof(*region);
 		return NULL;
@@ -56,7 +58,7 @@ static void region_put(struct mt_liveness_budget *budget, struct mt_region *regi
 /* Tables are outside the limit (16 bytes for 32 KiB of bits), but are counted. */
 static struct mt_region_table *table_new(struct mt_liveness_budget *budget, uint32_t entries)
 {
-	struct mt_region_table *table = calloc(1, table_bytes(entries));
+	struct mt_region_table *table = mt_patient_calloc(1, table_bytes(entries));
 
 	if (!table)
 		return NULL;
@@ -131,6 +133,7 @@ void mt_liveness_fork(struct mt_liveness *parent, struct mt_liveness *child)
 	parent->last = NULL;
 	child->live = parent->live;
 	child->inherited = parent->live;
+	child->blind = parent->blind;
 	if (parent->live)
 		parent->live->refs += 2;
 }
@@ -177,6 +180,8 @@ struct mt_region *mt_liveness_region(struct mt_liveness *live, uint64_t addr)
 	struct mt_region_table *table = live->live;
 	struct mt_region_entry *entry;
 
+	if (live->blind)
+		return NULL;
 	if (table && table->refs == 1) {
 		entry = table_slot(table, key);
 		if (entry->key == key && (!entry->region || entry->region->refs == 1))
@@ -184,8 +189,11 @@ struct mt_region *mt_liveness_region(struct mt_liveness *live, uint64_t addr)
 	}
 	table = table ? table_own(live->budget, table)
 		      : table_new(live->budget, TABLE_ENTRIES_FIRST);
-	if (!table)
+	if (!table) {
+		live->blind = true;
+		live->last_key = 0;
 		return NULL;
+	}
 	live->live = table;
 	entry = table_slot(table, key);
 	if (entry->key == 0) {

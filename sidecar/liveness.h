@@ -55,6 +55,7 @@ struct mt_liveness {
 	struct mt_region *last;
 	struct mt_region_table *live;
 	struct mt_region_table *inherited; /* NULL: nothing was */
+	bool blind; /* memory was short once, bits are missing: nothing is checked any more */
 };
 
 enum mt_liveness_result {

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 
+# Memory that is waited for.
+noinst_LTLIBRARIES += libmtpatience.la
+libmtpatience_la_SOURCES = sidecar/patience.c sidecar/patience.h
 # Batches -> frames in parallel -> the file, in order.
 noinst_LTLIBRARIES += libmtencoder.la
 libmtencoder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
-libmtencoder_la_LIBADD = $(URCU_LIBS)
+libmtencoder_la_LIBADD = libmtpatience.la $(URCU_LIBS)
 libmtencoder_la_SOURCES = \
 	sidecar/batch.c sidecar/batch.h \
 	sidecar/encoder.c sidecar/encoder.h
 # Kernel events, for the sidecar and for tests.
 noinst_LTLIBRARIES += libmtkernel.la
 EXTRA_DIST += docs/kernel.md
+libmtkernel_la_LIBADD = libmtpatience.la
 libmtkernel_la_SOURCES = \
 	sidecar/kernel.c \
 	sidecar/kernel.h \
@@ -28,7 +32,7 @@ libmtkernel_la_SOURCES += \
 	sidecar/kernel_load.c \
 	sidecar/kernel_load.h
 AM_CPPFLAGS += $(LIBBPF_CFLAGS)
-libmtkernel_la_LIBADD = $(LIBBPF_LIBS)
+libmtkernel_la_LIBADD += $(LIBBPF_LIBS)
 # By name: BUILT_SOURCES would serve only all, check and install. (This needs the object to be made
 # by the suffix rule, so the library has no flags of its own.)
 sidecar/kernel_bpf.lo sidecar/kernel_load.lo: bpf/process.skel.h
@@ -60,6 +64,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/session.c sidecar/session.h \
 	sidecar/watch.c sidecar/watch.h
 libmtsidecar_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+libmtsidecar_la_LIBADD = libmtpatience.la
 pkglibexec_PROGRAMS += memtrack-sidecar
 memtrack_sidecar_SOURCES = sidecar/main.c
 memtrack_sidecar_LDADD = libmtsidecar.la libmtorder.la libmtkernel.la libmtencoder.la libmtcommon.la

@@ -48,7 +48,8 @@ const char *mt_loss_text(unsigned cause)
 		[MT_LOSS_SIGNAL] = "a signal handler allocated while its thread wrote a record",
 		[MT_LOSS_LATE] = "the end of their process had to be written before them",
 		[MT_LOSS_AT_WRITE] = "they could not be written to the file",
-		[MT_LOSS_AT_KERNEL] = "kernel events came faster than they were read",
+		[MT_LOSS_AT_KERNEL] =
+			"kernel events came faster than they were read, or found no memory",
 	};
 
 	return cause < MT_LOSS_CAUSES ? texts[cause] : "unknown";

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "sidecar/mappings.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "sidecar/patience.h"
 
 /* A program may have as many as it likes; what it was started with is far below this. */
 #define MAPPINGS_MAX 4096
@@ -66,16 +69,16 @@ bool mt_mappings_parse(char *line, struct mt_kev *ret_event)
 	return true;
 }
 
-static bool add(struct mt_mappings *mappings, const struct mt_kev *event, pid_t pid, size_t *space)
+static int add(struct mt_mappings *mappings, const struct mt_kev *event, pid_t pid, size_t *space)
 {
 	struct mt_kev *to;
 
 	if (mappings->count == *space) {
 		size_t more = *space ? 2 * *space : 16;
 
-		to = realloc(mappings->events, more * sizeof(*to));
+		to = mt_patient_realloc(mappings->events, more * sizeof(*to));
 		if (!to)
-			return false;
+			return -ENOMEM;
 		mappings->events = to;
 		*space = more;
 	}
@@ -84,37 +87,52 @@ static bool add(struct mt_mappings *mappings, const struct mt_kev *event, pid_t 
 	to->pid = to->tid = (int32_t)pid;
 	to->path = strndup(event->path, event->path_len);
 	if (!to->path)
-		return false;
+		return -ENOMEM;
 	mappings->count++;
-	return true;
+	return 0;
 }
 
-struct mt_mappings *mt_mappings_read(pid_t pid)
+static int read_lines(FILE *file, pid_t pid, struct mt_mappings *mappings)
 {
-	struct mt_mappings *mappings;
 	size_t line_space = 0, space = 0;
 	struct mt_kev event;
 	char *line = NULL;
+	int err = 0;
+
+	while (!err && mappings->count < MAPPINGS_MAX) {
+		errno = 0;
+		if (getline(&line, &line_space, file) <= 0) {
+			err = -errno; /* 0 at the end of the file */
+			break;
+		}
+		if (mt_mappings_parse(line, &event))
+			err = add(mappings, &event, pid, &space);
+	}
+	free(line);
+	return err;
+}
+
+int mt_mappings_read(pid_t pid, struct mt_mappings **ret_mappings)
+{
+	struct mt_mappings *mappings;
 	char path[32];
 	FILE *file;
+	int err;
 
+	*ret_mappings = NULL;
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	file = fopen(path, "re");
 	if (!file)
-		return NULL;
-	mappings = calloc(1, sizeof(*mappings));
-	while (mappings && mappings->count < MAPPINGS_MAX &&
-	       getline(&line, &line_space, file) > 0) {
-		if (mt_mappings_parse(line, &event) && !add(mappings, &event, pid, &space))
-			break;
-	}
-	free(line);
+		return -errno;
+	mappings = mt_patient_calloc(1, sizeof(*mappings));
+	err = mappings ? read_lines(file, pid, mappings) : -ENOMEM;
 	fclose(file);
 	if (mappings && mappings->count == 0) {
 		mt_mappings_free(mappings);
 		mappings = NULL;
 	}
-	return mappings;
+	*ret_mappings = mappings;
+	return err;
 }
 
 void mt_mappings_free(struct mt_mappings *mappings)

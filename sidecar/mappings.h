@@ -18,8 +18,11 @@ struct mt_mappings {
 	struct mt_kev *events; /* MT_KEV_MAPPING, in the order of their addresses; no times */
 };
 
-/* NULL: none, or they cannot be read (the process has gone or is another user's). */
-struct mt_mappings *mt_mappings_read(pid_t pid);
+/*
+ * Returns 0, with NULL when there are none, or a negative errno: they cannot be read, or not all of
+ * them, and the list has those that could.
+ */
+int mt_mappings_read(pid_t pid, struct mt_mappings **ret_mappings);
 
 /* One line of the file: fills ret_event, whose path is in `line`. False: not such a mapping. */
 bool mt_mappings_parse(char *line, struct mt_kev *ret_event);

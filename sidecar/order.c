@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sidecar/order_impl.h"
+#include "sidecar/patience.h"
 
 #define SLACK_NS	 UINT64_C(1000000)    /* counters of two cores differ by less */
 #define COLLECT_NS	 UINT64_C(1000000000) /* between looks at the lost counters */
@@ -72,14 +73,15 @@ void mt_order_free(struct mt_order *order)
 int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t pid,
 		       const struct mt_hello *hello)
 {
-	struct mt_image *image = calloc(1, sizeof(*image));
-	int ret = -ENOMEM;
+	struct mt_image *image = mt_patient_calloc(1, sizeof(*image));
+	int ret;
 
 	if (!image)
 		return -ENOMEM;
-	image->binds = calloc(shm->layout.proc_count, sizeof(struct mt_bind *));
-	if (image->binds)
-		ret = mt_consumer_init(&image->consumer, shm);
+	image->binds = mt_patient_calloc(shm->layout.proc_count, sizeof(struct mt_bind *));
+	do {
+		ret = image->binds ? mt_consumer_init(&image->consumer, shm) : -ENOMEM;
+	} while (mt_patience(ret != -ENOMEM));
 	if (ret < 0) {
 		free(image->binds);
 		free(image);
@@ -132,10 +134,13 @@ void mt_order_process_ended(struct mt_order *order, pid_t pid, int status, bool 
 /* Streams that came to be read after their process's memory was let go get memory of their own. */
 static bool has_space(struct mt_order *order, struct mt_reader *reader)
 {
+	struct mt_bind *bind = reader->bind;
 	struct mt_space *space;
 
-	if (reader->origin.space)
-		return true;
+	if (!reader->origin.space && !bind->ended)
+		reader->origin.space = mt_process_space(order, bind->process);
+	if (reader->origin.space || !bind->ended)
+		return reader->origin.space != NULL;
 	space = mt_space_new(&order->budget);
 	if (!space)
 		return false;

@@ -105,6 +105,7 @@ struct mt_process {
 	bool fork_asked; /* its Fork came from our side */
 	bool exit_asked; /* an Exit from our side is in the queue */
 	bool exited;	 /* Exit was written */
+	bool blind;	 /* there was no memory for what it inherited */
 };
 
 /* An event of the kernel, or one that takes its place. */
@@ -179,6 +180,8 @@ void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
 struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid);
 /* The process, made when it is not known. NULL: out of memory. */
 struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
+/* The memory of a live process, made when there is none yet. NULL: out of memory. */
+struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process);
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
 void mt_process_attach(struct mt_order *order, struct mt_image *image);
 /*

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sidecar/order_impl.h"
+#include "sidecar/patience.h"
 
 /* Forks that are asked for in a round: each is compared with what is queued and what waits. */
 #define FORKS_A_ROUND 64u
@@ -22,7 +23,7 @@ static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev 
 				    uint64_t stamp, struct mt_image *image)
 {
 	uint32_t path_len = event->path ? event->path_len : 0;
-	struct mt_kev_node *node = malloc(sizeof(*node) + path_len);
+	struct mt_kev_node *node = mt_patient_malloc(sizeof(*node) + path_len);
 
 	if (!node) {
 		order->sink.stats.kernel_lost++;

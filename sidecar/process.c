@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sidecar/order_impl.h"
+#include "sidecar/patience.h"
 
 #define CHECK_NS	 UINT64_C(1000000000)
 #define LOOKUPS_ROUND_NS UINT64_C(20000000)
@@ -32,7 +33,7 @@ static bool reserve_record(struct mt_order *order)
 
 	if (order->record_count < order->record_space)
 		return true;
-	records = realloc(order->records, space * sizeof(*order->records));
+	records = mt_patient_realloc(order->records, space * sizeof(*order->records));
 	if (!records)
 		return false;
 	order->records = records;
@@ -47,7 +48,7 @@ static struct mt_process *add(struct mt_order *order, int32_t pid, int32_t paren
 
 	if (!reserve_record(order))
 		return NULL;
-	process = calloc(1, sizeof(*process));
+	process = mt_patient_calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->pid = pid;
@@ -67,6 +68,16 @@ struct mt_process *mt_process_get(struct mt_order *order, int32_t pid)
 	struct mt_process *process = mt_process_find(order, pid);
 
 	return process ? process : add(order, pid, 0);
+}
+
+struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process)
+{
+	if (!process->space) {
+		process->space = mt_space_new(&order->budget);
+		if (process->space)
+			process->space->live.blind = process->blind;
+	}
+	return process->space;
 }
 
 struct mt_process *mt_process_ended_after(const struct mt_order *order, int32_t pid,
@@ -154,6 +165,13 @@ bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struc
 	return process->image || (order->options.kernel_events && !order->kernel_lossy);
 }
 
+/* There is no memory for what an event tells. What can be asked for will be. */
+static void lose(struct mt_order *order)
+{
+	order->sink.stats.kernel_lost++;
+	order->kernel_lossy = true;
+}
+
 static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 {
 	const struct mt_kev *kev = &node->event;
@@ -173,15 +191,19 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 		process->exited = true;
 	}
 	process = add(order, kev->pid, kev->parent_pid);
-	if (!parent || !process)
+	if (!parent || !process) {
+		lose(order);
 		return;
+	}
 	process->ns_pid = kev->ns_pid;
 	process->fork_asked = node->image != NULL;
 	process->vfork = (kev->exec_flags & MT_EXEC_VFORK) != 0;
 	memory = memory_of(order, parent);
 	if (!process->vfork && memory) {
-		if (memory->space)
+		if (memory->space) {
 			process->space = mt_space_fork(&order->repair.shelf, memory->space);
+			process->blind = !process->space;
+		}
 		process->image = memory->image;
 		if (process->image)
 			process->image->users++;
@@ -214,7 +236,9 @@ static void apply_exec(struct mt_order *order, const struct mt_kev_node *node)
 	process = exec_process(order, &node->event);
 	if (!process) {
 		ended = mt_process_ended_after(order, node->event.pid, node->event.time_ns);
-		if (image && ended)
+		if (!ended)
+			lose(order);
+		else if (image)
 			mt_process_abandon(ended, image);
 		return;
 	}

@@ -12,6 +12,7 @@
 #include "sidecar/child.h"
 #include "sidecar/job.h"
 #include "sidecar/mappings.h"
+#include "sidecar/patience.h"
 #include "sidecar/watch.h"
 
 #define SLEEP_MIN_NS	INT64_C(50000)
@@ -52,6 +53,7 @@ struct mt_recorder {
 	uint64_t idle_rounds;	/* since the start */
 	struct birth *births;	/* newest first */
 	struct mt_mappings *mappings, **mappings_tail;
+	uint32_t missed; /* of both, for want of memory or descriptors */
 	bool root_ended;
 	int root_status;
 	bool root_status_known;
@@ -124,10 +126,24 @@ static void take_mappings(struct mt_recorder *recorder)
 	}
 }
 
+/* What could not be had counts as lost by the kernel, in whose place it was to be. */
+static void take_missed(struct mt_recorder *recorder)
+{
+	struct mt_kev event = { .type = MT_KEV_LOST };
+
+	pthread_mutex_lock(&recorder->lock);
+	event.lost = recorder->missed;
+	recorder->missed = 0;
+	pthread_mutex_unlock(&recorder->lock);
+	if (event.lost)
+		mt_order_kernel_event(recorder->order, &event);
+}
+
 static int drain(void *context)
 {
 	struct mt_recorder *recorder = context;
 
+	take_missed(recorder);
 	take_mappings(recorder);
 	if (!recorder->options.order.kernel_events)
 		take_births(recorder);
@@ -333,9 +349,13 @@ void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, ui
 
 	if (recorder->options.order.kernel_events || pid == recorder->options.root || parent <= 0)
 		return;
-	birth = calloc(1, sizeof(*birth));
-	if (!birth)
-		return; /* the process is then one without a known parent */
+	birth = mt_patient_calloc(1, sizeof(*birth));
+	if (!birth) { /* the process is then one without a known parent */
+		pthread_mutex_lock(&recorder->lock);
+		recorder->missed++;
+		pthread_mutex_unlock(&recorder->lock);
+		return;
+	}
 	birth->event.type = MT_KEV_FORK;
 	birth->event.pid = birth->event.tid = pid;
 	birth->event.parent_pid = birth->event.parent_tid = parent;
@@ -349,12 +369,17 @@ void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, ui
 
 void mt_recorder_mappings(struct mt_recorder *recorder, pid_t pid)
 {
-	struct mt_mappings *mappings = mt_mappings_read(pid);
+	struct mt_mappings *mappings;
+	int err = mt_mappings_read(pid, &mappings);
 	size_t i;
 
-	if (!mappings)
-		return;
 	pthread_mutex_lock(&recorder->lock);
+	/* Of a process that has gone, or is another user's, there is nothing to be had. */
+	recorder->missed += err && err != -ENOENT && err != -ESRCH && err != -EACCES;
+	if (!mappings) {
+		pthread_mutex_unlock(&recorder->lock);
+		return;
+	}
 	/* The time is taken here, so that no round has passed it before it finds them. */
 	for (i = 0; i < mappings->count; i++)
 		mappings->events[i].time_ns = (uint64_t)now_ns();

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sidecar/patience.h"
+
 void mt_shelf_init(struct mt_shelf *shelf, uint64_t window_ticks)
 {
 	memset(shelf, 0, sizeof(*shelf));
@@ -94,7 +96,7 @@ struct mt_watched *mt_shelf_add(struct mt_shelf *shelf, struct mt_space *space,
 	if (watched)
 		shelf->unused = watched->next;
 	else
-		watched = malloc(sizeof(*watched));
+		watched = mt_patient_malloc(sizeof(*watched));
 	if (!watched)
 		return NULL;
 	*watched = (struct mt_watched){ .space = space, .story = *story, .kind = kind };
@@ -122,7 +124,7 @@ void mt_shelf_park(struct mt_shelf *shelf, struct mt_watched *watched, uint64_t 
 
 struct mt_space *mt_space_new(struct mt_liveness_budget *budget)
 {
-	struct mt_space *space = calloc(1, sizeof(*space));
+	struct mt_space *space = mt_patient_calloc(1, sizeof(*space));
 
 	if (space)
 		mt_liveness_init(&space->live, budget);
@@ -146,7 +148,7 @@ static void flip_held(struct mt_shelf *shelf, struct mt_space *space, bool set)
 
 struct mt_space *mt_space_fork(struct mt_shelf *shelf, struct mt_space *parent)
 {
-	struct mt_space *child = calloc(1, sizeof(*child));
+	struct mt_space *child = mt_patient_calloc(1, sizeof(*child));
 
 	if (!child)
 		return NULL;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sidecar/child.h"
+#include "sidecar/patience.h"
 
 /* Beyond that many at once processes are asked after by number: slower, and a reused one lies. */
 #define PIDFDS_MAX 4096
@@ -44,7 +45,7 @@ void mt_watch_free(struct mt_watch *watch)
 	free(watch);
 }
 
-void mt_watch_add(struct mt_watch *watch, pid_t pid)
+bool mt_watch_add(struct mt_watch *watch, pid_t pid)
 {
 	struct watched *list;
 	size_t i, room;
@@ -52,13 +53,13 @@ void mt_watch_add(struct mt_watch *watch, pid_t pid)
 
 	for (i = 0; i < watch->count; i++) {
 		if (watch->list[i].pid == pid)
-			return;
+			return true;
 	}
 	if (watch->count == watch->room) {
 		room = watch->room ? 2 * watch->room : 64;
-		list = realloc(watch->list, room * sizeof(*list));
+		list = mt_patient_realloc(watch->list, room * sizeof(*list));
 		if (!list)
-			return;
+			return false;
 		watch->list = list;
 		watch->room = room;
 	}
@@ -66,6 +67,7 @@ void mt_watch_add(struct mt_watch *watch, pid_t pid)
 		fd = (int)syscall(SYS_pidfd_open, pid, 0u);
 	watch->list[watch->count++] =
 		(struct watched){ .pid = pid, .fd = fd < 0 ? -1 : mt_move_fd_high(fd) };
+	return true;
 }
 
 static bool has_ended(const struct watched *watched)
@@ -84,10 +86,10 @@ size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order)
 
 	/* The list only grows, but a process may turn up in it again when its number is reused. */
 	for (i = count < watch->met ? 0 : watch->met; i < count; i++) {
-		if (!list[i].exited)
-			mt_watch_add(watch, list[i].pid);
+		if (!list[i].exited && !mt_watch_add(watch, list[i].pid))
+			break;
 	}
-	watch->met = count;
+	watch->met = i;
 	for (i = 0; i < watch->count;) {
 		struct watched *watched = &watch->list[i];
 
@@ -100,5 +102,6 @@ size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order)
 			close(watched->fd);
 		*watched = watch->list[--watch->count];
 	}
-	return watch->count;
+	/* Without memory for all of them there is one more at least. */
+	return watch->count + (watch->met < count);
 }

@@ -20,8 +20,8 @@ struct mt_watch *mt_watch_new(void);
 /* NULL is accepted. */
 void mt_watch_free(struct mt_watch *watch);
 
-/* Watches a process from now on, whether the order engine has met it or not. */
-void mt_watch_add(struct mt_watch *watch, pid_t pid);
+/* Watches a process from now on, whether the order engine has met it or not. False: no memory. */
+bool mt_watch_add(struct mt_watch *watch, pid_t pid);
 
 /*
  * Takes up processes that are new to the order engine, tells it of those that have ended. Returns

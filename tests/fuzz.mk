@@ -38,10 +38,10 @@ fuzz_sources_artifact = common/*.c
 fuzz_sources_control = sidecar/control.c sidecar/session.c sidecar/child.c sidecar/identity.c sidecar/inherited.c sidecar/say.c common/*.c
 fuzz_sources_frame_dec = common/*.c
 fuzz_sources_fused = tests/unit/fused_support.c common/*.c
-fuzz_sources_merge = sidecar/kernel_merge.c sidecar/kernel_queue.c common/*.c
+fuzz_sources_merge = sidecar/kernel_merge.c sidecar/kernel_queue.c sidecar/patience.c common/*.c
 fuzz_sources_order = tests/unit/order_support.c sidecar/drain.c sidecar/liveness.c sidecar/order.c \
 	sidecar/pending.c sidecar/process.c sidecar/repair.c sidecar/sink.c sidecar/shelf.c \
-	sidecar/batch.c common/*.c
+	sidecar/batch.c sidecar/patience.c common/*.c
 
 # One target, built and searched: make fuzz-order FUZZ_SECONDS=60. New inputs are kept in the build
 # folder; the corpus is added to by hand, small.

@@ -137,7 +137,7 @@ static size_t read_image(uint32_t index)
 	size_t count = 0;
 	uint32_t i;
 
-	mt_consumer_scan_threads(&image->consumer);
+	(void)mt_consumer_scan_threads(&image->consumer);
 	while (mt_consumer_next_thread(&image->consumer, &thread)) {
 		retire_before(index, image, &thread);
 		image->threads =
@@ -145,7 +145,7 @@ static size_t read_image(uint32_t index)
 		image->threads[image->thread_count] = (struct thread){ .claim = thread };
 		mt_stream_init(&image->threads[image->thread_count++].stream, thread.slot);
 	}
-	mt_consumer_scan_procs(&image->consumer);
+	(void)mt_consumer_scan_procs(&image->consumer);
 	while (mt_consumer_next_proc(&image->consumer, &proc)) {
 		image->procs = grow(image->procs, image->proc_count + 1, sizeof(*image->procs));
 		image->procs[image->proc_count++] = proc;

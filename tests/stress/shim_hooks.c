@@ -70,12 +70,12 @@ static void read_round(void)
 	struct mt_proc_claim proc;
 	uint32_t i;
 
-	mt_consumer_scan_threads(&consumer);
+	(void)mt_consumer_scan_threads(&consumer);
 	while (stream_count < STREAMS_MAX && mt_consumer_next_thread(&consumer, &thread)) {
 		streams[stream_count].claim = thread;
 		mt_stream_init(&streams[stream_count++].stream, thread.slot);
 	}
-	mt_consumer_scan_procs(&consumer);
+	(void)mt_consumer_scan_procs(&consumer);
 	while (mt_consumer_next_proc(&consumer, &proc))
 		proc_count++;
 	for (i = 0; i < stream_count; i++) {

@@ -158,7 +158,7 @@ static void read_round(struct side *side, struct reader *reader)
 	struct mt_thread_claim claim;
 	uint32_t i;
 
-	mt_consumer_scan_threads(&side->consumer);
+	(void)mt_consumer_scan_threads(&side->consumer);
 	while (reader->count < THREADS_MAX && mt_consumer_next_thread(&side->consumer, &claim)) {
 		reader->claims[reader->count] = claim;
 		mt_stream_init(&reader->streams[reader->count++], claim.slot);
