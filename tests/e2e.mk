@@ -144,14 +144,14 @@ E2E_TESTS = \
 	tests/e2e/msgpack_stream.sh \
 	tests/e2e/process_tree.sh
 LINT_TESTS = \
-	tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh tests/lint/kinds.sh \
-	tests/lint/layering.sh tests/lint/options.sh tests/lint/shim.sh
+	tests/lint/faults.sh tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh \
+	tests/lint/kinds.sh tests/lint/layering.sh tests/lint/options.sh tests/lint/shim.sh
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
-	tests/tap.sh tests/lint/lib.sh tests/lint/shim_undefined.allow \
-	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py tests/e2e/made.py tests/e2e/stream.py \
-	tests/e2e/own_malloc.c tests/e2e/places.py tests/e2e/places_lib.sh tests/e2e/preloaded.c \
-	tests/e2e/tree.py
+	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \
+	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py \
+	tests/e2e/made.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
+	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved.
 .PHONY: check-long

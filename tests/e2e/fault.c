@@ -5,6 +5,7 @@
  *   MT_FAULT_IN      the program's name; in others it does nothing
  *   MT_FAULT_CALL    which function (its name in the table below)
  *   MT_FAULT_NTH     its n-th call fails, counted from 1; 0: none
+ *   MT_FAULT_SPAN    so many calls fail from there on (1)
  *   MT_FAULT_COUNTS  a file that gets the number of calls of each function when the program exits
  *
  * A failure is what the function's manual names: its result and errno. Calls of children of the
@@ -14,8 +15,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,6 +30,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -34,6 +39,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -44,62 +51,104 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-/* Every function that is let fail, and with which errno. */
-#define CALLS(X)                  \
-	X(malloc, ENOMEM)         \
-	X(calloc, ENOMEM)         \
-	X(realloc, ENOMEM)        \
-	X(aligned_alloc, ENOMEM)  \
-	X(mmap, ENOMEM)           \
-	X(mprotect, ENOMEM)       \
-	X(memfd_create, EMFILE)   \
-	X(open, EMFILE)           \
-	X(fopen, EMFILE)          \
-	X(opendir, EMFILE)        \
-	X(read, EIO)              \
-	X(pread, EIO)             \
-	X(write, ENOSPC)          \
-	X(pwrite, ENOSPC)         \
-	X(ftruncate, EINVAL)      \
-	X(lseek, ESPIPE)          \
-	X(fcntl, EMFILE)          \
-	X(fstat, EIO)             \
-	X(stat, EACCES)           \
-	X(socket, EMFILE)         \
-	X(socketpair, EMFILE)     \
-	X(bind, EADDRINUSE)       \
-	X(listen, EOPNOTSUPP)     \
-	X(accept4, EMFILE)        \
-	X(connect, ECONNREFUSED)  \
-	X(recv, ECONNRESET)       \
-	X(send, EPIPE)            \
-	X(sendmsg, ENOBUFS)       \
-	X(getsockopt, ENOBUFS)    \
-	X(fork, EAGAIN)           \
-	X(execvpe, ENOMEM)        \
-	X(waitpid, EINTR)         \
-	X(pthread_create, EAGAIN) \
-	X(sem_init, ENOSPC)       \
-	X(epoll_create1, EMFILE)  \
-	X(epoll_ctl, ENOSPC)      \
-	X(epoll_wait, EINTR)      \
-	X(poll, EINTR)            \
-	X(eventfd, EMFILE)        \
-	X(signalfd, EMFILE)       \
-	X(sigaction, EINVAL)      \
-	X(getrandom, EINTR)       \
-	X(mkdtemp, EACCES)        \
-	X(symlink, EACCES)        \
-	X(lchown, EPERM)          \
-	X(unlink, EACCES)         \
-	X(rmdir, EACCES)          \
-	X(getcwd, ENOENT)         \
-	X(realpath, ELOOP)        \
-	X(setrlimit, EPERM)       \
-	X(getrlimit, EINVAL)      \
-	X(dup3, EMFILE)           \
-	X(prctl, EINVAL)          \
-	X(syscall, ENOSYS)        \
+/*
+ * Every function that is let fail, and with which errno. The lint test holds the list together with
+ * what the programs call: what cannot fail, or only by the failure of another one, is listed there.
+ */
+#define CALLS(X)                     \
+	X(malloc, ENOMEM)            \
+	X(calloc, ENOMEM)            \
+	X(realloc, ENOMEM)           \
+	X(reallocarray, ENOMEM)      \
+	X(asprintf, ENOMEM)          \
+	X(__getdelim, ENOMEM)        \
+	X(aligned_alloc, ENOMEM)     \
+	X(mmap, ENOMEM)              \
+	X(munmap, ENOMEM)            \
+	X(madvise, EAGAIN)           \
+	X(mprotect, ENOMEM)          \
+	X(memfd_create, EMFILE)      \
+	X(open, EMFILE)              \
+	X(fopen, EMFILE)             \
+	X(fclose, EIO)               \
+	X(fflush, ENOSPC)            \
+	X(fgets, EIO)                \
+	X(fwrite, ENOSPC)            \
+	X(fputs, ENOSPC)             \
+	X(fputc, ENOSPC)             \
+	X(putc, ENOSPC)              \
+	X(puts, ENOSPC)              \
+	X(printf, ENOSPC)            \
+	X(fprintf, ENOSPC)           \
+	X(vfprintf, ENOSPC)          \
+	X(opendir, EMFILE)           \
+	X(readdir, EIO)              \
+	X(read, EIO)                 \
+	X(pread, EIO)                \
+	X(write, ENOSPC)             \
+	X(pwrite, ENOSPC)            \
+	X(ftruncate, EINVAL)         \
+	X(lseek, ESPIPE)             \
+	X(fcntl, EMFILE)             \
+	X(fstat, EIO)                \
+	X(stat, EACCES)              \
+	X(lstat, EACCES)             \
+	X(access, EACCES)            \
+	X(fgetxattr, EIO)            \
+	X(ioctl, EINVAL)             \
+	X(dup, EMFILE)               \
+	X(mkostemp, EACCES)          \
+	X(socket, EMFILE)            \
+	X(socketpair, EMFILE)        \
+	X(bind, EADDRINUSE)          \
+	X(listen, EOPNOTSUPP)        \
+	X(accept4, EMFILE)           \
+	X(connect, ECONNREFUSED)     \
+	X(recv, ENOMEM)              \
+	X(send, EPIPE)               \
+	X(sendmsg, ENOBUFS)          \
+	X(getsockopt, ENOBUFS)       \
+	X(fork, EAGAIN)              \
+	X(execvpe, ENOMEM)           \
+	X(waitpid, EINTR)            \
+	X(waitid, EINTR)             \
+	X(kill, EPERM)               \
+	X(sigqueue, EAGAIN)          \
+	X(sigtimedwait, EINTR)       \
+	X(nanosleep, EINTR)          \
+	X(setsid, EPERM)             \
+	X(setgroups, EPERM)          \
+	X(setresgid, EPERM)          \
+	X(setresuid, EPERM)          \
+	X(getpwuid, EIO)             \
+	X(getgrouplist, ENOMEM)      \
+	X(sysconf, EINVAL)           \
+	X(sched_getaffinity, EINVAL) \
+	X(sem_wait, EINTR)           \
+	X(sem_trywait, EAGAIN)       \
+	X(sem_clockwait, EINTR)      \
+	X(pthread_create, EAGAIN)    \
+	X(sem_init, ENOSPC)          \
+	X(epoll_create1, EMFILE)     \
+	X(epoll_ctl, ENOSPC)         \
+	X(epoll_wait, EINTR)         \
+	X(poll, EINTR)               \
+	X(eventfd, EMFILE)           \
+	X(signalfd, EMFILE)          \
+	X(sigaction, EINVAL)         \
+	X(getrandom, EINTR)          \
+	X(mkdtemp, EACCES)           \
+	X(symlink, EACCES)           \
+	X(lchown, EPERM)             \
+	X(unlink, EACCES)            \
+	X(rmdir, EACCES)             \
+	X(getcwd, ENOENT)            \
+	X(realpath, ELOOP)           \
+	X(setrlimit, EPERM)          \
+	X(getrlimit, EINVAL)         \
+	X(dup3, EMFILE)              \
+	X(prctl, EINVAL)             \
+	X(syscall, ENOSYS)           \
 	X(close, EIO)
 
 enum call {
@@ -120,7 +169,7 @@ static const struct {
 
 static atomic_ulong counts[CALL_COUNT];
 static int chosen = -1;
-static unsigned long nth;
+static unsigned long nth, span = 1;
 static bool active;
 static pid_t self;
 static const char *counts_path;
@@ -151,6 +200,8 @@ __attribute__((constructor)) static void start(void)
 		if (!strcmp(call, calls[i].name))
 			chosen = i;
 	nth = number ? strtoul(number, NULL, 10) : 0;
+	number = getenv("MT_FAULT_SPAN");
+	span = number ? strtoul(number, NULL, 10) : 1;
 	self = getpid();
 	counts_path = getenv("MT_FAULT_COUNTS");
 	if (counts_path)
@@ -161,9 +212,12 @@ __attribute__((constructor)) static void start(void)
 /* Counts the call; true when it is the one that fails. */
 static bool fails(enum call call)
 {
+	unsigned long number;
+
 	if (!active)
 		return false;
-	if (atomic_fetch_add(&counts[call], 1) + 1 != nth || (int)call != chosen)
+	number = atomic_fetch_add(&counts[call], 1) + 1;
+	if ((int)call != chosen || nth == 0 || number < nth || number - nth >= span)
 		return false;
 	errno = calls[call].error;
 	return true;
@@ -273,6 +327,140 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 					  : next_pthread_create(thread, attr, function, argument);
 }
 
+/* Output that fails is remembered by its stream, as glibc does it. */
+#define STREAM_ERROR 0x20
+
+static bool fails_on(enum call call, FILE *stream)
+{
+	if (!fails(call))
+		return false;
+	stream->_flags |= STREAM_ERROR;
+	return true;
+}
+
+#define OUTPUT(type, name, parameters, arguments, stream, bad)                              \
+	EXPORT type name parameters                                                         \
+	{                                                                                   \
+		NEXT(name);                                                                 \
+		return fails_on(CALL_##name, stream) ? (type)(bad) : next_##name arguments; \
+	}
+
+OUTPUT(int, fflush, (FILE * stream), (stream), stream ? stream : stdout, EOF)
+OUTPUT(size_t, fwrite, (const void *bytes, size_t size, size_t count, FILE *stream),
+       (bytes, size, count, stream), stream, 0)
+OUTPUT(int, fputs, (const char *text, FILE *stream), (text, stream), stream, EOF)
+OUTPUT(int, fputc, (int c, FILE *stream), (c, stream), stream, EOF)
+#undef putc
+OUTPUT(int, putc, (int c, FILE *stream), (c, stream), stream, EOF)
+OUTPUT(int, puts, (const char *text), (text), stdout, EOF)
+OUTPUT(int, vfprintf, (FILE * stream, const char *format, va_list list), (stream, format, list),
+       stream, -1)
+
+EXPORT int fprintf(FILE *stream, const char *format, ...)
+{
+	static int (*next)(FILE *, const char *, va_list);
+	va_list list;
+	int result;
+
+	if (fails_on(CALL_fprintf, stream))
+		return -1;
+	if (!next)
+		next = next_of("vfprintf");
+	va_start(list, format);
+	result = next(stream, format, list);
+	va_end(list);
+	return result;
+}
+
+EXPORT int printf(const char *format, ...)
+{
+	static int (*next)(FILE *, const char *, va_list);
+	va_list list;
+	int result;
+
+	if (fails_on(CALL_printf, stdout))
+		return -1;
+	if (!next)
+		next = next_of("vfprintf");
+	va_start(list, format);
+	result = next(stdout, format, list);
+	va_end(list);
+	return result;
+}
+
+EXPORT int asprintf(char **text, const char *format, ...)
+{
+	va_list list;
+	int result;
+
+	if (fails(CALL_asprintf))
+		return -1;
+	va_start(list, format);
+	result = vasprintf(text, format, list);
+	va_end(list);
+	return result;
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	void *argument;
+
+	NEXT(ioctl);
+	va_start(list, request);
+	argument = va_arg(list, void *);
+	va_end(list);
+	return fails(CALL_ioctl) ? -1 : next_ioctl(fd, request, argument);
+}
+
+/* A stream is closed all the same. */
+EXPORT int fclose(FILE *stream)
+{
+	int result;
+
+	NEXT(fclose);
+	result = next_fclose(stream);
+	return fails(CALL_fclose) ? EOF : result;
+}
+
+EXPORT char *fgets(char *line, int size, FILE *stream)
+{
+	NEXT(fgets);
+	return fails_on(CALL_fgets, stream) ? NULL : next_fgets(line, size, stream);
+}
+
+PASS(void *, reallocarray, (void *block, size_t count, size_t size), (block, count, size), NULL)
+PASS(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *stream),
+     (line, size, delimiter, stream), -1)
+PASS(int, munmap, (void *at, size_t len), (at, len), -1)
+PASS(int, madvise, (void *at, size_t len, int advice), (at, len, advice), -1)
+PASS(struct dirent *, readdir, (DIR * dir), (dir), NULL)
+PASS(int, lstat, (const char *path, struct stat *st), (path, st), -1)
+PASS(int, access, (const char *path, int how), (path, how), -1)
+PASS(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t size),
+     (fd, name, value, size), -1)
+PASS(int, dup, (int fd), (fd), -1)
+PASS(int, mkostemp, (char *pattern, int flags), (pattern, flags), -1)
+PASS(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int options), (type, id, info, options),
+     -1)
+PASS(int, kill, (pid_t pid, int number), (pid, number), -1)
+PASS(int, sigqueue, (pid_t pid, int number, const union sigval value), (pid, number, value), -1)
+PASS(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const struct timespec *timeout),
+     (set, info, timeout), -1)
+PASS(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left), -1)
+PASS(pid_t, setsid, (void), (), -1)
+PASS(int, setgroups, (size_t count, const gid_t *groups), (count, groups), -1)
+PASS(int, setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved), -1)
+PASS(int, setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved), -1)
+PASS(struct passwd *, getpwuid, (uid_t uid), (uid), NULL)
+PASS(int, getgrouplist, (const char *user, gid_t group, gid_t *groups, int *count),
+     (user, group, groups, count), -1)
+PASS(long, sysconf, (int name), (name), -1)
+PASS(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set), (pid, size, set), -1)
+PASS(int, sem_wait, (sem_t * sem), (sem), -1)
+PASS(int, sem_trywait, (sem_t * sem), (sem), -1)
+PASS(int, sem_clockwait, (sem_t * sem, clockid_t clock, const struct timespec *until),
+     (sem, clock, until), -1)
 PASS(void *, mmap, (void *at, size_t len, int prot, int flags, int fd, off_t offset),
      (at, len, prot, flags, fd, offset), MAP_FAILED)
 PASS(int, mprotect, (void *at, size_t len, int prot), (at, len, prot), -1)
