@@ -16,4 +16,15 @@ done
 tap_equal "a class with its own operators: once each" 100 \
 	"$(grep -c "\"type\":\"Malloc\",\"size\":7001[,}]" "$WORK/all")"
 tap_equal "after an exception: once each" 10 "$(grep -c "\"type\":\"Malloc\",\"size\":5555[,}]" "$WORK/all")"
+# With the operators in the executable itself.
+if $(make_value CXX) -std=c++17 -fno-builtin -pthread -static-libstdc++ -static-libgcc -o "$WORK/static_operators" \
+	"$E2E/newdelete.cc" 2>"$WORK/err"; then
+	COUNTER=$PROGRAMS/.libs/libcounter_c.so
+	tracked "operators linked into the program" "$WORK/static_operators"
+	dump run >"$WORK/all"
+	tap_equal "operators linked into the program: once each" "100 100 100 100 10" \
+		"$(for size in 5001 5008 6016 6336 5555; do grep -c "\"size\":${size}[,}]" "$WORK/all"; done | paste -sd' ')"
+else
+	tap_skip "operators linked into the program" "no static libstdc++"
+fi
 tap_done

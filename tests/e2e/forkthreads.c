@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * forkthreads FORKS: forks while other threads take and free blocks and come and go. Each child
- * takes 100 blocks, starts one thread and ends; one that hangs is killed by its alarm. Exit status
- * 1 when a child did not end by itself.
+ * forkthreads FORKS: forks, by turns from main, from a thread that has just been made, and by
+ * popen(), while other threads take and free blocks and come and go. Each child takes 100 blocks,
+ * starts one thread and ends; one that hangs is killed by its alarm. Exit status 1 when a child did
+ * not end by itself.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,23 +57,54 @@ static void be_child(void)
 	_exit(0);
 }
 
+static int fork_and_wait(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		be_child();
+	return pid < 0 || waitpid(pid, &status, 0) != pid || status;
+}
+
+static void *fork_there(void *ret_bad)
+{
+	*(int *)ret_bad = fork_and_wait();
+	return NULL;
+}
+
+static int fork_in_new_thread(void)
+{
+	pthread_t thread;
+	int bad = 1;
+
+	if (pthread_create(&thread, NULL, fork_there, &bad))
+		return 1;
+	pthread_join(thread, NULL);
+	return bad;
+}
+
+static int ask_shell(void)
+{
+	char line[16];
+	FILE *pipe = popen("echo said", "r");
+
+	return !pipe || !fgets(line, sizeof(line), pipe) || pclose(pipe);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[WORKERS];
 	int forks = argc > 1 ? atoi(argv[1]) : 0;
 	int bad = 0;
-	int status;
 
 	for (int i = 0; i < WORKERS; i++)
 		if (pthread_create(&threads[i], NULL, i % 3 ? churn : start_threads, NULL))
 			return 97;
 	for (int i = 0; i < forks; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			be_child();
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
-			bad++;
+		bad += i % 2 ? fork_in_new_thread() : fork_and_wait();
+		if (i % 10 == 0)
+			bad += ask_shell();
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < WORKERS; i++)

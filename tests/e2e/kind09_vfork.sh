@@ -12,4 +12,6 @@ tap_equal "their blocks are the parent's" "$((rounds * 10)) 1" \
 		awk '{ n += $1 } END { print n, NR }')"
 tap_equal "the parent records on" "$rounds" "$(grep -c '"type":"Malloc","size":3001[,}]' "$WORK/all")"
 tap_equal "after spawns that failed as well" 20 "$(grep -c '"type":"Malloc","size":3002[,}]' "$WORK/all")"
+tap_equal "and beside children of eight threads, with file actions that work and that fail" 160 \
+	"$(grep -c '"type":"Malloc","size":3003[,}]' "$WORK/all")"
 tap_done

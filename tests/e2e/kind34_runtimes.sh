@@ -24,6 +24,16 @@ if __name__ == "__main__":
 	same "python3 with threads" "$PYTHON" -c 'import concurrent.futures as f
 with f.ThreadPoolExecutor(8) as pool: print(sum(pool.map(len, [b"x" * i for i in range(3000)])))'
 fi
+objects=$(long 100000 1000000)
+many="print(len([[i] for i in range($objects)]))"
+track run "$PYTHON" -S -c "$many" >"$WORK/out" 2>"$WORK/err"
+tap_check "python3, its own heap: its arenas are there, as blocks or mappings" \
+	test $(($(count_type run Mmap) + $(dump run | grep -cE '"size":(262144|1048576)[,}]'))) -gt 10
+tap_check "python3, its own heap: the objects in them are not" test "$("$MEMTRACK" stat "$WORK/run" |
+	sed -n 's/^Allocations  *\([0-9,]*\),.*/\1/p' | tr -d ,)" -lt "$objects"
+same "python3 with PYTHONMALLOC=malloc" env PYTHONMALLOC=malloc "$PYTHON" -S -c "$many"
+tap_check "python3 with PYTHONMALLOC=malloc: every object is there" test "$("$MEMTRACK" stat "$WORK/run" |
+	sed -n 's/^Allocations  *\([0-9,]*\),.*/\1/p' | tr -d ,)" -gt "$((2 * objects))"
 if command -v node >/dev/null; then
 	same "node with worker threads" node -e 'const { Worker } = require("worker_threads");
 let left = 3, sum = 0;

@@ -21,4 +21,17 @@ tap_equal "blocks come in the order in which they were taken" 0 \
 	$1 == 99 { going = 1; next }
 	going && $1 >= 100 && $1 < 1100 { if (last && $1 != last + 1 && !(last == 1099 && $1 == 100)) bad++; last = $1 }
 	END { print bad + 0 }')"
+# A storm of forks whose children allocate at once: none does before its Fork.
+track run "$PROGRAMS/forker" "$(long 30 500)" </dev/null 2>"$WORK/err"
+tap_verdict "a storm of forks: ends well" $? "$WORK/err"
+tap_equal "a storm of forks: nothing of a process stands before its Fork, and time never falls" "0 0" \
+	"$(dump run | "$PYTHON" -c 'import json, sys
+early = back = last = 0
+there = set()
+for event in map(json.loads, sys.stdin):
+    early += bool(there) and event["pid"] not in there and event["type"] != "Fork"
+    back += event["timestamp"] < last
+    last = event["timestamp"]
+    there.add(event["pid"])
+print(early, back)')"
 tap_done

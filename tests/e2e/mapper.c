@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mapper: mappings of its own (37 pages, grown to 41 by mremap, unmapped), one that fails, and
- * blocks so large that the allocator maps them itself: those are blocks and no mappings.
+ * mapper: mappings of its own (37 pages, grown to 41 by mremap, unmapped), one that fails, one by
+ * the raw system call, threads with large stacks, and blocks so large that the allocator maps them
+ * itself: those are blocks and no mappings.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 #define PAGE 4096UL
 
+#define THREADS 20
+
 static void *nothing(void *unused)
 {
 	return unused;
@@ -19,6 +22,7 @@ static void *nothing(void *unused)
 
 int main(void)
 {
+	pthread_attr_t large;
 	pthread_t thread;
 	char *block, *map;
 
@@ -38,7 +42,18 @@ int main(void)
 	if (!block || block[1] != 1)
 		return 5;
 	free(block);
-	if (pthread_create(&thread, NULL, nothing, NULL) || pthread_join(thread, NULL))
+	pthread_attr_init(&large);
+	if (pthread_attr_setstacksize(&large, 2UL << 20))
 		return 6;
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, &large, nothing, NULL) || pthread_join(thread, NULL))
+			return 6;
+	/* Past everybody: neither the one nor the other is seen. */
+	map = (char *)syscall(SYS_mmap, NULL, 53 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+	if (map == MAP_FAILED || syscall(SYS_munmap, map, 53 * PAGE))
+		return 7;
+	if (sbrk(0) == (void *)-1)
+		return 8;
 	return 0;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * vforker ROUNDS: children that share their parent's memory take blocks which the parent frees:
- * they are the parent's. Then children by posix_spawn that fail, and by system() and popen().
+ * they are the parent's. Then children by posix_spawn that fail, by system() and popen(), and from
+ * eight threads at once.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,11 @@
 
 #define BLOCKS 10
 
+#define THREADS 8
+#define SPAWNS	10
+
 static void *blocks[BLOCKS];
+static char shared_failure;
 
 static char name[] = "true";
 static char *const arguments[] = { name, NULL };
@@ -58,6 +65,49 @@ static int spawn_missing(void)
 	return 0;
 }
 
+/* Children with file actions, which run in the child before its exec; each as well as it can fail.
+ */
+static void *spawn_with_actions(void *unused)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int status;
+
+	if (posix_spawn_file_actions_init(&actions) ||
+	    posix_spawn_file_actions_addopen(&actions, 9, "/dev/null", O_RDONLY, 0) ||
+	    posix_spawn_file_actions_adddup2(&actions, 9, 10))
+		return &shared_failure;
+	for (int i = 0; i < SPAWNS; i++) {
+		if (posix_spawn(&pid, "/bin/true", &actions, NULL, arguments, environ) ||
+		    waitpid(pid, &status, 0) != pid || status)
+			return &shared_failure;
+		free(malloc(3003));
+	}
+	posix_spawn_file_actions_addclose(&actions, 9);
+	posix_spawn_file_actions_adddup2(&actions, 9, 11);
+	for (int i = 0; i < SPAWNS; i++) {
+		if (!posix_spawn(&pid, "/bin/true", &actions, NULL, arguments, environ))
+			return &shared_failure;
+		free(malloc(3003));
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return unused;
+}
+
+static int spawn_from_threads(void)
+{
+	pthread_t threads[THREADS];
+	void *failed;
+	int bad = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, spawn_with_actions, NULL))
+			return 1;
+	for (int i = 0; i < THREADS; i++)
+		bad += pthread_join(threads[i], &failed) || failed;
+	return bad;
+}
+
 static int shells(void)
 {
 	char line[16];
@@ -76,5 +126,7 @@ int main(int argc, char **argv)
 		return 1;
 	if (spawn_missing())
 		return 2;
-	return shells() ? 3 : 0;
+	if (shells())
+		return 3;
+	return spawn_from_threads() ? 4 : 0;
 }
