@@ -4,8 +4,11 @@
  * can look for it: success gives one event, failure none, and errno stays what it was. The exit
  * status is the line of the check that failed, modulo 256.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <malloc.h>
+#include <netdb.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,9 +108,14 @@ static void reallocs(void)
 /* Blocks that libc takes and the caller gives back. */
 static void taken_by_libc(void)
 {
+	const struct addrinfo numeric = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
+	struct addrinfo *addresses;
+	struct dirent **names;
 	char *line = NULL;
 	size_t size = 0;
+	DIR *folder;
 	FILE *file;
+	int count;
 
 	CHECK(asprintf(&line, "%40000d", 1) == 40000);
 	free(line);
@@ -119,6 +127,39 @@ static void taken_by_libc(void)
 	CHECK(file && getline(&line, &size, file) > 0);
 	free(line);
 	fclose(file);
+	folder = opendir("/");
+	CHECK(folder && readdir(folder));
+	closedir(folder);
+	count = scandir("/", &names, NULL, alphasort);
+	CHECK(count > 0);
+	while (count-- > 0)
+		free(names[count]);
+	free(names);
+	CHECK(getaddrinfo("127.0.0.1", "80", &numeric, &addresses) == 0);
+	freeaddrinfo(addresses);
+}
+
+/* The way to a thread's first buffer is another than that of all later records. */
+static void *errno_in_new_thread(void *unused)
+{
+	void *block;
+
+	errno = 77;
+	block = malloc(20012);
+	CHECK(block && errno == 77);
+	free(block);
+	CHECK(errno == 77);
+	return unused;
+}
+
+static void new_threads(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 10; i++) {
+		CHECK(pthread_create(&thread, NULL, errno_in_new_thread, NULL) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
 }
 
 int main(void)
@@ -135,5 +176,6 @@ int main(void)
 	errno_is_kept();
 	reallocs();
 	taken_by_libc();
+	new_threads();
 	return 0;
 }

@@ -5,6 +5,18 @@
 need_product
 tracked "a program that closes everything" "$PROGRAMS/closer" "$WORK/own"
 tap_equal "its file holds what it wrote" "the program's own words" "$(cat "$WORK/own")"
-tap_equal "blocks taken after it closed everything" 40000 "$(count_size run 444)"
+tap_equal "blocks taken after it closed everything" 200000 "$(count_size run 444)"
 tap_equal "blocks taken after it closed everything again" 1000 "$(count_size run 445)"
+
+# A daemon is recorded for as long as the command runs, which waits for it here.
+rm -f "$WORK/own"
+tracked "a daemon that closes everything" sh -c '"$1" "$2" daemon | cat' sh "$PROGRAMS/closer" "$WORK/own"
+tap_equal "a daemon that closes everything: its file holds what it wrote" "the program's own words" "$(cat "$WORK/own")"
+tap_equal "a daemon that closes everything: its blocks" "200000 1000" "$(count_size run 444) $(count_size run 445)"
+
+# As shells do it.
+tracked "a shell that closes and reuses numbers" bash -c 'for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done
+exec 3>"$1" 9<"$1"; "$2" 100 446; echo words >&3; read -u 9 line; test "$line" = words' bash "$WORK/own" \
+	"$PROGRAMS/blocks"
+tap_equal "a shell that closes and reuses numbers: its child's blocks" 100 "$(count_size run 446)"
 tap_done

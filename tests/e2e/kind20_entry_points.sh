@@ -23,6 +23,7 @@ tap_equal "memalign" 1 "$(of AlignedAlloc 20005)"
 tap_equal "valloc" 1 "$(of AlignedAlloc 20006)"
 tap_equal "pvalloc, as asked for" 1 "$(of AlignedAlloc 20007)"
 tap_equal "errno through many calls" "3000 3000" "$(of Malloc 20010) $(of Realloc 20011)"
+tap_equal "errno in new threads" 10 "$(of Malloc 20012)"
 tap_equal "realloc of NULL tells an old address of 0" 1 \
 	"$(grep -c '"type":"Realloc","old_addr":0,"size":30001[,}]' "$WORK/all")"
 tap_equal "realloc that grows, shrinks, and of an aligned block" "1 1 1" \
@@ -44,4 +45,31 @@ for event in artifact.events(sys.argv[1]):
 print(sum(20000 <= size <= 40001 or size >= 300000 for size in live.values()))
 END
 tap_equal "all that the program took is given back" 0 "$(cat "$WORK/left")"
+# What this libc may lack, or keeps for old programs only: reached as such a program would.
+cat >"$WORK/old_and_new.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(void)
+{
+	void (*sized)(void *, size_t) = dlsym(RTLD_DEFAULT, "free_sized");
+	void (*aligned)(void *, size_t, size_t) = dlsym(RTLD_DEFAULT, "free_aligned_sized");
+	void (*old)(void *) = dlsym(RTLD_DEFAULT, "cfree");
+
+	if (!sized || !aligned || !old)
+		return 1;
+	for (int i = 0; i < 100; i++) {
+		sized(malloc(21001), 21001);
+		aligned(aligned_alloc(64, 21056), 64, 21056);
+		old(calloc(3, 7001));
+		sized(NULL, 0);
+	}
+	return 0;
+}
+END
+$(make_value CC) -fno-builtin -o "$WORK/old_and_new" "$WORK/old_and_new.c" -ldl || exit 1
+tracked "free_sized, free_aligned_sized, cfree" "$WORK/old_and_new"
+dump run >"$WORK/all"
+tap_equal "free_sized, free_aligned_sized, cfree: each block, once" "100 100 100" \
+	"$(of Malloc 21001) $(of AlignedAlloc 21056) $(of Calloc 21003)"
+tap_check "free_sized, free_aligned_sized, cfree: each free" test "$(count_type run Free)" -ge 300
 tap_done

@@ -32,4 +32,83 @@ tap_check "as many load with us, or all but one ($plain plain, $(cat "$WORK/out"
 	test "$(cat "$WORK/out")" -ge "$((plain - 1))"
 shim=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
 tap_equal "our library loaded by dlopen does no harm" 1 "$("$WORK/loader" "$shim")"
+# What real programs load late with storage of the fixed kind.
+real=
+for name in libgomp.so.1 libjemalloc.so.2 libtcmalloc_minimal.so.4; do
+	for folder in /usr/lib/*-linux-gnu; do
+		test ! -e "$folder/$name" || real="$real $folder/$name"
+	done
+done
+for library in $real; do
+	plain=$("$WORK/loader" "$library")
+	tracked "${library##*/} loaded late" "$WORK/loader" "$library"
+	tap_equal "${library##*/} loaded late: as without us" "$plain" "$(cat "$WORK/out")"
+done
+
+# Under an auditor, whose namespace takes of the same room.
+echo 'unsigned la_version(unsigned version) { return version; }' >"$WORK/audit.c"
+$cc -shared -fPIC -w -o "$WORK/libaudit.so" "$WORK/audit.c" || exit 1
+plain=$(LD_AUDIT=$WORK/libaudit.so "$WORK/loader" "$WORK"/lib?.so)
+tracked "under LD_AUDIT" env LD_AUDIT="$WORK/libaudit.so" "$WORK/loader" "$WORK"/lib?.so
+tap_equal "under LD_AUDIT: as many load as without us" "$plain" "$(cat "$WORK/out")"
+
+# Kind 24: a new thread's first block, behind a hundred libraries that each have storage to set up.
+cat >"$WORK/dynamic.c" <<'END'
+#include <stdlib.h>
+static __thread char storage[256];
+void *NAME(size_t size) { storage[0]++; return malloc(size); }
+END
+cat >"$WORK/first_block.c" <<'END'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int count;
+static char **files;
+static void *take(void *unused)
+{
+	char name[32];
+	void *block = malloc(24001);
+
+	for (int i = 1; i < count; i++) {
+		void *(*function)(size_t);
+
+		snprintf(name, sizeof(name), "use_%d", i);
+		*(void **)&function = dlsym(RTLD_DEFAULT, name);
+		free(function ? function(24002) : NULL);
+	}
+	return block ? unused : &count;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[4];
+	void *failed;
+
+	count = argc;
+	files = argv;
+	for (int i = 1; i < count; i++)
+		if (!dlopen(files[i], RTLD_NOW | RTLD_GLOBAL))
+			return 1;
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, take, NULL))
+			return 2;
+	for (int i = 0; i < 4; i++)
+		if (pthread_join(threads[i], &failed) || failed)
+			return 3;
+	return 0;
+}
+END
+$cc -fno-builtin -pthread -o "$WORK/first_block" "$WORK/first_block.c" -ldl || exit 1
+number=1
+many=$(long 25 100)
+set --
+while test "$number" -le "$many"; do
+	$cc -shared -fPIC -fno-builtin -w -DNAME=use_$number -o "$WORK/dyn$number.so" "$WORK/dynamic.c" || exit 1
+	set -- "$@" "$WORK/dyn$number.so"
+	number=$((number + 1))
+done
+tracked "new threads behind $many libraries" "$WORK/first_block" "$@"
+tap_equal "new threads behind $many libraries: all blocks" "4 $((4 * many))" "$(count_size run 24001) $(count_size run 24002)"
+tap_equal "no way of ours into storage that could be allocated" "" \
+	"$(readelf -rW "$shim" | grep -E 'DTPMOD|DTPOFF|TLSDESC|__tls_get_addr')"
 tap_done

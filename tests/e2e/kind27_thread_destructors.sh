@@ -14,4 +14,46 @@ while test "$run" -le "$(long 3 30)"; do
 	tracked "detached threads at exit, run $run" "$PROGRAMS/tsd" 50 detached
 	run=$((run + 1))
 done
+cat >"$WORK/local.cc" <<'END'
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+namespace
+{
+struct last_words {
+	std::vector<std::string> *kept = new std::vector<std::string>;
+	~last_words()
+	{
+		kept->push_back(std::string(27001, 'x'));
+		delete kept;
+	}
+};
+thread_local last_words words;
+thread_local std::vector<char> bytes;
+void use()
+{
+	bytes.resize(27002);
+	words.kept->push_back(std::string(27003, 'y'));
+}
+} /* namespace */
+int main()
+{
+	for (int round = 0; round < 20; round++) {
+		std::thread first(use), second(use);
+		first.join();
+		second.join();
+	}
+	use();
+	std::thread(use).detach();
+	return 0;
+}
+END
+$(make_value CXX) -std=c++17 -fno-builtin -pthread -o "$WORK/local" "$WORK/local.cc" || exit 1
+tracked "thread_local objects with memory" "$WORK/local"
+dump run >"$WORK/all"
+# 40 threads that were joined, main, and one that may be ending.
+vectors=$(grep -c '"size":27002[,}]' "$WORK/all")
+strings=$(grep -c '"size":27004[,}]' "$WORK/all")
+tap_check "thread_local objects with memory: all they took, in destructors too ($vectors and $strings)" 	test "$vectors" -ge 82 -a "$vectors" -le 84 -a "$strings" -ge 41 -a "$strings" -le 42
 tap_done

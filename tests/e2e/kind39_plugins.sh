@@ -5,7 +5,7 @@
 need_product
 need_python
 COUNTER=$PROGRAMS/.libs/libcounter_c.so
-rounds=$(long 50 1000)
+rounds=$(long 48 1000)
 counted "plugins loaded and unloaded" "$PROGRAMS/plugins" "$PROGRAMS/.libs/libplugin.so" "$rounds"
 tap_equal "plugins: operator new in each of them" "$rounds $rounds" \
 	"$(count_size counted 73001) $(count_size counted 73002)"

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * plugins FILE ROUNDS: loads a C++ library, which brings libstdc++ with it and keeps its symbols to
- * itself, calls it from two threads and unloads it, while two other threads allocate.
+ * plugins FILE ROUNDS: four threads load a C++ library, which brings libstdc++ with it and keeps
+ * its symbols to itself, call it, in which it throws, from two threads each, and unload it, ROUNDS
+ * times in all, while four other threads allocate.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#define LOADERS	 4
+#define CHURNERS 4
+
 typedef int (*run_function)(unsigned long);
 
+static const char *file;
+static long rounds;
 static int stop;
 
 static void *churn(void *unused)
@@ -24,10 +30,10 @@ static void *churn(void *unused)
 
 static void *call(void *run)
 {
-	return (*(run_function *)run)(73002) == 1 ? NULL : run;
+	return (*(run_function *)run)(73002) >= 1 ? NULL : run;
 }
 
-static int load(const char *file)
+static int load(void)
 {
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	pthread_t thread;
@@ -45,20 +51,35 @@ static int load(const char *file)
 	return 0;
 }
 
+static void *load_often(void *ret_status)
+{
+	for (long i = rounds / LOADERS; i > 0 && !*(int *)ret_status; i--)
+		*(int *)ret_status = load();
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	pthread_t threads[2];
+	pthread_t threads[CHURNERS], loaders[LOADERS];
+	int statuses[LOADERS] = { 0 };
 	int status = 0;
 
 	if (argc < 3)
 		return 95;
-	for (int i = 0; i < 2; i++)
+	file = argv[1];
+	rounds = atol(argv[2]);
+	for (int i = 0; i < CHURNERS; i++)
 		if (pthread_create(&threads[i], NULL, churn, NULL))
 			return 97;
-	for (long i = atol(argv[2]); i > 0 && !status; i--)
-		status = load(argv[1]);
+	for (int i = 0; i < LOADERS; i++)
+		if (pthread_create(&loaders[i], NULL, load_often, &statuses[i]))
+			return 97;
+	for (int i = 0; i < LOADERS; i++) {
+		pthread_join(loaders[i], NULL);
+		status = status ? status : statuses[i];
+	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < CHURNERS; i++)
 		pthread_join(threads[i], NULL);
 	return status;
 }
