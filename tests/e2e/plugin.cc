@@ -14,7 +14,7 @@ extern "C" int plugin_run(unsigned long size);
 
 extern "C" __attribute__((visibility("default"))) int plugin_run(unsigned long size)
 {
-	storage[0]++;
+	storage[0] = static_cast<char>(storage[0] % 100 + 1);
 	::operator delete(::operator new(size));
 	try {
 		throw std::runtime_error(std::string(100, 'x'));
