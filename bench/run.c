@@ -10,7 +10,8 @@
  * to stderr, one JSON line a row to stdout.
  *
  * The time of a run is from fork to the end of the child as wait(2) sees it, so it includes all
- * that the tool does before and after the program. What the programs print goes to /dev/null.
+ * that the tool does before and after the program. What the programs print goes to /dev/null. Case
+ * "memory" tells what a small program has touched, instead of times.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,11 +53,13 @@ static double now_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static void become(const struct way *way, const struct bench_case *c)
+/* `out`: where the program's standard output goes. */
+static void become(const struct way *way, const struct bench_case *c, const char *out)
 {
 	const char *argv[2 * ARGS_MAX + 1];
 	unsigned n = 0;
 	int null = open("/dev/null", O_RDWR);
+	int out_fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	for (unsigned i = 0; i < ARGS_MAX && way->prefix[i]; i++)
 		argv[n++] = way->prefix[i];
@@ -64,7 +67,7 @@ static void become(const struct way *way, const struct bench_case *c)
 		argv[n++] = c->argv[i];
 	argv[n] = NULL;
 	dup2(null, 0);
-	dup2(null, 1);
+	dup2(out_fd, 1);
 	if (!getenv("BENCH_STDERR"))
 		dup2(null, 2);
 	execvp(argv[0], (char *const *)argv);
@@ -72,14 +75,14 @@ static void become(const struct way *way, const struct bench_case *c)
 }
 
 /* Returns nanoseconds, or a negative number when the run failed. */
-static double run_once(const struct way *way, const struct bench_case *c)
+static double run_once(const struct way *way, const struct bench_case *c, const char *out)
 {
 	double start = now_ns();
 	pid_t pid = fork();
 	int status;
 
 	if (pid == 0)
-		become(way, c);
+		become(way, c, out);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (pid < 0 || status != 0)
@@ -128,7 +131,7 @@ static void run_case(const struct bench_case *c, const struct way *ways)
 
 	for (unsigned r = 0; r <= c->runs; r++) {
 		for (unsigned w = 0; w < WAYS; w++) {
-			double ns = ways[w].usable ? run_once(&ways[w], c) : -1;
+			double ns = ways[w].usable ? run_once(&ways[w], c, "/dev/null") : -1;
 
 			/* The first round warms up. */
 			if (r && ns > 0)
@@ -150,6 +153,58 @@ static void run_case(const struct bench_case *c, const struct way *ways)
 				fprintf(stderr, "# %s: every run under %s failed\n", c->name,
 					ways[w].name);
 	fflush(stdout);
+}
+
+/* The KiB behind `name` in a /proc/PID/status that was kept; negative when it has none. */
+static long read_kib(const char *path, const char *name)
+{
+	FILE *f = fopen(path, "r");
+	char line[256];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			kib = strtol(line + strlen(name), NULL, 10);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* What a small program has touched, as it says itself at its end. */
+static void run_memory(const struct way *ways)
+{
+	static const char *const names[] = { "RssAnon:", "RssFile:", "RssShmem:", "VmPTE:" };
+	const struct bench_case c = { "memory", 0, 1, { "/bin/cat", "/proc/self/status" } };
+	long kib[4], bare[4] = { 0 };
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/status", output);
+	for (unsigned w = 0; w < WAYS; w++) {
+		if (!ways[w].usable || run_once(&ways[w], &c, path) < 0)
+			continue;
+		for (int i = 0; i < 4; i++) {
+			kib[i] = read_kib(path, names[i]);
+			if (w == 0)
+				bare[i] = kib[i];
+		}
+		fprintf(stderr,
+			"%-22s %-14s anon %ld file %ld shared %ld page tables %ld KiB; "
+			"over bare %+ld KiB\n",
+			c.name, ways[w].name, kib[0], kib[1], kib[2], kib[3],
+			kib[0] + kib[1] + kib[2] + kib[3] - bare[0] - bare[1] - bare[2] - bare[3]);
+		printf("{\"bench\":\"run\",\"case\":\"%s\",\"way\":\"%s\",\"anon_kib\":%ld,"
+		       "\"file_kib\":%ld,\"shared_kib\":%ld,\"page_tables_kib\":%ld}\n",
+		       c.name, ways[w].name, kib[0], kib[1], kib[2], kib[3]);
+	}
+}
+
+static bool is_wanted(const char *name, int argc, char **argv)
+{
+	bool wanted = argc == 3;
+
+	for (int k = 3; k < argc; k++)
+		wanted |= !strcmp(argv[k], name);
+	return wanted;
 }
 
 static bool in_path(const char *program)
@@ -222,13 +277,11 @@ int main(int argc, char **argv)
 	fprintf(stderr, "%-22s %-14s %12s  [%9s .. %9s]  %-8s\n", "case", "way", "median", "min",
 		"max", "ratio to bare");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		bool wanted = argc == 3;
-
-		for (int k = 3; k < argc; k++)
-			wanted |= !strcmp(argv[k], cases[i].name);
-		if (wanted)
+		if (is_wanted(cases[i].name, argc, argv))
 			run_case(&cases[i], ways);
 	}
+	if (is_wanted("memory", argc, argv))
+		run_memory(ways);
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", output);
