@@ -90,6 +90,7 @@ static int map_segment(int fd, uint64_t total_bytes)
 	/* Old kernels lack it: dumps are then larger, nothing else. */
 	(void)mt_syscall3(SYS_madvise, (long)map, (long)total_bytes, MADV_DONTDUMP);
 	mt_image.producer.now_ns = mt_stamp_clock_ns;
+	mt_image.segment_bytes = total_bytes;
 	return 0;
 }
 

@@ -59,6 +59,7 @@
 #define MT_REAL_PROCESS(X)                                                                   \
 	X(pid_t, fork, "fork", (void))                                                       \
 	X(pid_t, _Fork, "_Fork", (void))                                                     \
+	X(int, mlockall, "mlockall", (int))                                                  \
 	X(int, prctl, "prctl", (int, long, long, long, long))                                \
 	X(long, syscall, "syscall", (long, long, long, long, long, long, long))              \
 	X(int, execve, "execve", (const char *, char *const *, char *const *))               \

@@ -8,6 +8,9 @@ check_PROGRAMS += \
 	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/mapper tests/e2e/newdelete \
 	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
 	tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/vforker
+	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/locker tests/e2e/mapper tests/e2e/newdelete \
+	tests/e2e/passer tests/e2e/pingpong tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
+	tests/e2e/starter tests/e2e/tsd tests/e2e/vforker
 
 check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libcounter_c.la tests/e2e/libplugin.la
 tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
@@ -45,6 +48,9 @@ tests_e2e_places_SOURCES = tests/e2e/places.c
 tests_e2e_places_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_places_LDADD = -ldl
 tests_e2e_places_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_locker_SOURCES = tests/e2e/locker.c
+tests_e2e_locker_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_locker_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_passer_SOURCES = tests/e2e/passer.c
 tests_e2e_passer_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_passer_LDFLAGS = $(E2E_LDFLAGS)
@@ -141,6 +147,7 @@ E2E_TESTS = \
 	tests/e2e/kind57_damage.sh \
 	tests/e2e/kind59_same_numbers.sh \
 	tests/e2e/manual_use.sh \
+	tests/e2e/memory_locks.sh \
 	tests/e2e/msgpack_stream.sh \
 	tests/e2e/process_tree.sh
 LINT_TESTS = \
