@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "preload/emit.h"
 
+#include <time.h>
+
 #include "preload/attach.h"
 #include "preload/thread.h"
 
@@ -12,6 +14,14 @@ struct mt_image mt_image;
 __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
 
 static_assert(sizeof(struct mt_wiped) == MT_PAGE_BYTES, "the kernel wipes whole pages");
+
+__attribute__((cold)) uint64_t mt_stamp_clock_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail: the clock exists */
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* A session that is over is over for good: later records cost one test. */
 static void stop_for_good(void)
@@ -72,7 +82,9 @@ __attribute__((noinline, cold)) void mt_emit_slow(struct mt_thread *thread, enum
 		count_lost(thread, (enum mt_lost)(result - MT_TURN_LOST));
 	if (result != 0)
 		return;
-	mt_writer_put(&thread->writer, after ? mt_stamp_after() : mt_stamp(), addr, size, kind);
+	mt_writer_put(&thread->writer,
+		      after ? mt_stamp_after(thread->stamp_mode) : mt_stamp(thread->stamp_mode),
+		      addr, size, kind);
 }
 
 void mt_emit_interrupted(const struct mt_thread *thread)

@@ -14,8 +14,8 @@
 #include "preload/stamp.h"
 
 /* The rest: attach, claim slots, turn over, count. `after`: the record is of an allocation. */
-void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t addr, uint64_t size,
-		  bool after);
+__attribute__((cold)) void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind,
+					uint64_t addr, uint64_t size, bool after);
 
 /* Gets the thread ready to write ahead of a record; false when the record would be lost or off. */
 bool mt_emit_prepare(struct mt_thread *thread);
@@ -28,7 +28,7 @@ void mt_emit_defer(struct mt_thread *thread, enum mt_rec_kind kind, const void *
 		   uint64_t len);
 
 /* Records what was put off. The guard is at MT_GUARD_WRITE. */
-void mt_emit_deferred(struct mt_thread *thread);
+__attribute__((cold)) void mt_emit_deferred(struct mt_thread *thread);
 
 /* Ends a write: the guard becomes `value`. */
 static inline void mt_emit_leave(struct mt_thread *thread, uint64_t value)
@@ -42,8 +42,8 @@ static inline void mt_emit_leave(struct mt_thread *thread, uint64_t value)
 /* True when the thread may write now: its slot is this process's and its chunk has room. */
 static inline bool mt_emit_is_ready(const struct mt_thread *thread)
 {
-	return thread->epoch == mt_load_relaxed(&mt_wiped.epoch) &&
-	       thread->writer.next != thread->writer.end;
+	return mt_likely(thread->epoch == mt_load_relaxed(&mt_wiped.epoch)) &&
+	       mt_likely(thread->writer.next != thread->writer.end);
 }
 
 /*
@@ -63,7 +63,8 @@ static inline void mt_emit_before(struct mt_thread *thread, enum mt_rec_kind kin
 				  const void *block, uint64_t size)
 {
 	if (mt_likely(mt_emit_is_ready(thread)))
-		mt_writer_put(&thread->writer, mt_stamp(), (uintptr_t)block, size, kind);
+		mt_writer_put(&thread->writer, mt_stamp(thread->stamp_mode), (uintptr_t)block, size,
+			      kind);
 	else
 		mt_emit_slow(thread, kind, (uintptr_t)block, size, false);
 	mt_emit_order();
@@ -74,7 +75,8 @@ static inline void mt_emit_after(struct mt_thread *thread, enum mt_rec_kind kind
 				 uint64_t size)
 {
 	if (mt_likely(mt_emit_is_ready(thread)))
-		mt_writer_put(&thread->writer, mt_stamp_after(), (uintptr_t)block, size, kind);
+		mt_writer_put(&thread->writer, mt_stamp_after(thread->stamp_mode), (uintptr_t)block,
+			      size, kind);
 	else
 		mt_emit_slow(thread, kind, (uintptr_t)block, size, true);
 	mt_emit_order();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a thread keeps: the re-entrancy guard and its writer. 96 bytes of initial-exec TLS, so that
- * reaching it never allocates.
+ * What a thread keeps: the re-entrancy guard and its writer. 128 bytes of initial-exec TLS, so that
+ * reaching it never allocates; what every hook touches is in the first line.
  *
  * A hook sets the guard on entry. A hook that finds it set was called by the allocator below
  * (MT_GUARD_CALL) or by a signal handler while a record was being written (MT_GUARD_WRITE): it
@@ -43,14 +43,16 @@ struct mt_thread {
 	uint64_t guard;
 	uint64_t epoch; /* that of the process this thread has its slot in */
 	struct mt_writer writer;
-	uint64_t fork_number; /* of the fork that this thread is in, 0: none */
 	uint64_t deferred_count;
+	uint32_t stamp_mode;  /* enum mt_stamp_mode: the image's, at hand */
+	uint64_t fork_number; /* of the fork that this thread is in, 0: none */
 	struct mt_deferred deferred[MT_DEFERRED_MAX];
-};
+} __attribute__((aligned(64)));
 
 static_assert(offsetof(struct mt_thread, guard) == 0, "see above");
+static_assert(offsetof(struct mt_thread, fork_number) == 64, "one line for the hooks");
 
-extern __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
+extern __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec"), aligned(64)));
 
 /* The fence keeps the compiler from moving our stores across; a signal handler may look. */
 static inline void mt_guard_set(struct mt_thread *thread, uint64_t value)

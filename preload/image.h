@@ -20,13 +20,15 @@
 /*
  * A page that the kernel wipes in the child of a fork, raw clone included. `epoch` names the
  * process slot that this process records under: slot + 1 and its generation. 0: none; the slow path
- * finds out why.
+ * finds out why. It lies in the middle of its page: the heads of the chunks lie at the start of
+ * theirs, and lines at one offset in their pages share a cache set.
  */
 struct mt_wiped {
+	char front[MT_PAGE_BYTES / 2];
 	uint64_t epoch;
 	uint32_t claiming; /* 1: a thread is claiming the process slot */
 	uint32_t own;	   /* 1: the slots that threads hold are this process's */
-	char rest[MT_PAGE_BYTES - 16];
+	char rest[MT_PAGE_BYTES / 2 - 16];
 };
 
 enum mt_recording {

@@ -8,10 +8,8 @@
 #define MT_PRELOAD_STAMP_H
 
 #include <stdint.h>
-#include <time.h>
 
 #include "preload/guard.h"
-#include "preload/image.h"
 
 enum mt_stamp_mode {
 	MT_STAMP_COUNTER = 0, /* the processor's counter, unordered */
@@ -19,13 +17,8 @@ enum mt_stamp_mode {
 	MT_STAMP_CLOCK,	      /* clock_gettime */
 };
 
-static inline uint64_t mt_stamp_clock_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail: the clock exists */
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+/* Out of line: its frame is not the hooks' to pay for. */
+uint64_t mt_stamp_clock_ns(void);
 
 static inline uint64_t mt_counter(void)
 {
@@ -42,9 +35,10 @@ static inline uint64_t mt_counter(void)
 static inline uint64_t mt_counter_ordered(void)
 {
 #if defined(__x86_64__)
-	unsigned int cpu;
+	uint32_t low, high, cpu; /* the builtin would store the last, in a frame made for it */
 
-	return __builtin_ia32_rdtscp(&cpu);
+	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(cpu));
+	return (uint64_t)high << 32 | low;
 #else
 	/* The loads are done, then the pipeline is empty: ISB alone waits for no load. */
 	__asm__ volatile("dsb ishld\n\tisb" ::: "memory");
@@ -52,19 +46,18 @@ static inline uint64_t mt_counter_ordered(void)
 #endif
 }
 
-/* Before a free, and wherever order does not matter. */
-static inline uint64_t mt_stamp(void)
+/* Before a free, and wherever order does not matter. `mode`: enum mt_stamp_mode. */
+static inline uint64_t mt_stamp(uint32_t mode)
 {
-	return mt_likely(mt_image.stamp_mode != MT_STAMP_CLOCK) ? mt_counter()
-								: mt_stamp_clock_ns();
+	return mt_likely(mode != MT_STAMP_CLOCK) ? mt_counter() : mt_stamp_clock_ns();
 }
 
 /* After an allocation. */
-static inline uint64_t mt_stamp_after(void)
+static inline uint64_t mt_stamp_after(uint32_t mode)
 {
-	if (mt_likely(mt_image.stamp_mode == MT_STAMP_COUNTER))
+	if (mt_likely(mode == MT_STAMP_COUNTER))
 		return mt_counter();
-	return mt_image.stamp_mode == MT_STAMP_STRICT ? mt_counter_ordered() : mt_stamp_clock_ns();
+	return mt_likely(mode == MT_STAMP_STRICT) ? mt_counter_ordered() : mt_stamp_clock_ns();
 }
 
 #endif

@@ -89,7 +89,7 @@ static uint64_t claim_process(struct mt_thread *thread)
 	birth.parent = mt_image.proc;
 	birth.parent_generation = mt_image.proc_generation;
 	birth.fork_number = thread->fork_number;
-	birth.stamp = mt_stamp();
+	birth.stamp = mt_stamp(mt_image.stamp_mode);
 	birth.tid = mt_thread_tid(thread);
 	birth.pid = process_id(thread, birth.tid);
 	slot = mt_producer_claim_proc(producer, &birth);
@@ -121,8 +121,9 @@ bool mt_thread_adopt(struct mt_thread *thread)
 	}
 	tid = mt_thread_tid(thread);
 	if (!mt_writer_claim(&mt_image.producer, &thread->writer, (uint32_t)epoch, tid,
-			     (uint64_t)pthread_self(), mt_stamp()))
+			     (uint64_t)pthread_self(), mt_stamp(mt_image.stamp_mode)))
 		return false;
+	thread->stamp_mode = mt_image.stamp_mode;
 	/* Last: a signal handler that leaves by siglongjmp before this makes us claim again. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->epoch = epoch;
