@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The consumer's scans find every slot that was claimed before them, whatever is claimed meanwhile. */
+/* The consumer's scans find every slot that was claimed before them, whatever is claimed meanwhile.
+ */
 #include <criterion/criterion.h>
 
 #include "common/chunk_consumer.h"
@@ -43,7 +44,8 @@ static uint32_t claim_thread(void)
 	return writer.slot;
 }
 
-/* The list of free slots ends up with the last slot on top: claims come from the back of a sweep. */
+/* The list of free slots ends up with the last slot on top: claims come from the back of a sweep.
+ */
 static void use_procs_once(void)
 {
 	struct mt_proc_claim claim;
