@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static const struct option_entry table[] = {
 	{ "workers", 0, KIND_COUNT, false, AT(workers), "MEMTRACK_WORKERS", "N", "0", 0, 256,
 	  "encoder threads (0: all processors but two, at least one)" },
 	{ "level", 0, KIND_LEVEL, false, AT(level), "MEMTRACK_LEVEL", "N", "-1", -100, 22,
-	  "zstd compression level" },
+	  "zstd compression level, -100 to 22, not 0" },
 	{ "codec", 0, KIND_CHOICE, false, AT(codec), "MEMTRACK_CODEC", "fused|zstd", "fused", 0, 0,
 	  "how frames are made: fused is faster, the events are the same" },
 	{ "bpf", 0, KIND_CHOICE, false, AT(bpf), "MEMTRACK_BPF", "auto|full|basic|off", "auto", 0,
@@ -214,6 +215,9 @@ static int set_number(struct mt_options *options, const struct option_entry *ent
 		return err;
 	if (value < entry->least || value > entry->most)
 		return -ERANGE;
+	/* zstd's word for "your default", which is not ours. */
+	if (entry->kind == KIND_LEVEL && value == 0)
+		return -ERANGE;
 	*(int64_t *)field_of(options, entry) = value;
 	return 0;
 }
@@ -261,9 +265,25 @@ static int set_value(struct mt_options *options, const struct option_entry *entr
 	return -EINVAL;
 }
 
+/* With the largest unit that leaves a whole number, as a user would write it. */
+static const char *size_text(int64_t bytes, char *buffer, size_t cap)
+{
+	static const char units[] = "KMGT";
+	const char *unit = "";
+
+	for (const char *next = units; *next && bytes && bytes % 1024 == 0; next++) {
+		bytes /= 1024;
+		unit = next;
+	}
+	snprintf(buffer, cap, "%" PRId64 "%.1s", bytes, unit);
+	return buffer;
+}
+
 static void say_wrong(const struct option_entry *entry, const char *where, const char *text,
 		      int err)
 {
+	char least[32], most[32];
+
 	switch (entry->kind) {
 	case KIND_FLAG:
 		mt_say_error("%s: '%s' is neither 1 nor 0", where, text);
@@ -278,8 +298,9 @@ static void say_wrong(const struct option_entry *entry, const char *where, const
 		if (err == -EINVAL)
 			mt_say_error("%s: '%s' is not a size (such as 512K, 8M, 1G)", where, text);
 		else
-			mt_say_error("%s: '%s' is out of range (%lldK to %lldK)", where, text,
-				     (long long)entry->least / 1024, (long long)entry->most / 1024);
+			mt_say_error("%s: '%s' is out of range (%s to %s)", where, text,
+				     size_text(entry->least, least, sizeof(least)),
+				     size_text(entry->most, most, sizeof(most)));
 		return;
 	case KIND_TIME:
 		if (err == -EINVAL)
@@ -294,8 +315,9 @@ static void say_wrong(const struct option_entry *entry, const char *where, const
 		if (err == -EINVAL)
 			mt_say_error("%s: '%s' is not a whole number", where, text);
 		else
-			mt_say_error("%s: '%s' is out of range (%lld to %lld)", where, text,
-				     (long long)entry->least, (long long)entry->most);
+			mt_say_error("%s: '%s' is out of range (%lld to %lld%s)", where, text,
+				     (long long)entry->least, (long long)entry->most,
+				     entry->kind == KIND_LEVEL ? ", not 0" : "");
 		return;
 	}
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,12 +15,25 @@
 
 #define SAME_NAME_MAX 9999
 
+/* Two runs in one file would make it useless. Where files cannot be locked, nobody can tell. */
+static int keep_others_out(const struct mt_output *output, int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return 0;
+	mt_say_error("%s is being written by another run: choose another name", output->path);
+	return -EBUSY;
+}
+
 static int create(struct mt_output *output)
 {
 	int fd = open(output->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
 
 	if (fd < 0)
 		return -errno;
+	if (keep_others_out(output, fd)) {
+		close(fd);
+		return -EBUSY;
+	}
 	output->fd = mt_move_fd_high(fd);
 	output->made = true;
 	return 0;
@@ -52,7 +66,7 @@ static int open_in(const char *directory, pid_t root, struct mt_output *output)
 static int open_existing(struct mt_output *output, bool force)
 {
 	struct stat st;
-	int fd;
+	int fd, err = 0;
 
 	if (stat(output->path, &st) < 0)
 		return -errno;
@@ -67,11 +81,37 @@ static int open_existing(struct mt_output *output, bool force)
 			     output->path);
 		return -EEXIST;
 	}
-	fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_TRUNC);
+	fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
+	if (S_ISREG(st.st_mode)) {
+		err = keep_others_out(output, fd);
+		if (!err && ftruncate(fd, 0) < 0)
+			err = -errno;
+	}
+	if (err) {
+		close(fd);
+		return err;
+	}
+	output->made = lstat(output->path, &st) == 0 && S_ISREG(st.st_mode);
 	output->fd = mt_move_fd_high(fd);
 	return 0;
+}
+
+/* Ours are others than the caller's: what is written there would be gone. */
+static bool is_descriptor(const char *where)
+{
+	static const char *const names[] = { "-",	    "/dev/stdin", "/dev/stdout",
+					     "/dev/stderr", "/dev/fd/",	  "/proc/self/fd/" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		if (strncmp(where, names[i], len) == 0 &&
+		    (names[i][len - 1] == '/' || where[len] == '\0'))
+			return true;
+	}
+	return false;
 }
 
 int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *ret_output)
@@ -81,9 +121,10 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 
 	memset(ret_output, 0, sizeof(*ret_output));
 	ret_output->fd = -1;
-	if (where && !strcmp(where, "-")) {
+	if (where && is_descriptor(where)) {
 		mt_say_error(
-			"-o -: the artifact needs a file, not standard output (./- names one)");
+			"--output=%s: the artifact needs a file of its own, not a descriptor%s",
+			where, strcmp(where, "-") ? "" : " (./- names one)");
 		return -ESPIPE;
 	}
 	if (!where) {
@@ -102,7 +143,7 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 				return err;
 		}
 	}
-	if (err)
+	if (err && err != -EBUSY)
 		mt_say_error("cannot create %s: %s (choose a place with -o)",
 			     ret_output->path[0] ? ret_output->path : where, strerror(-err));
 	return err;
@@ -110,10 +151,15 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 
 void mt_output_discard(struct mt_output *output)
 {
+	struct stat st;
+
+	if (output->made)
+		unlink(output->path);
+	else if (output->fd >= 0 && fstat(output->fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		 ftruncate(output->fd, 0) < 0)
+		mt_say_error("%s cannot be emptied: %s", output->path, strerror(errno));
 	if (output->fd >= 0)
 		close(output->fd);
 	output->fd = -1;
-	if (output->made)
-		unlink(output->path);
 	output->made = false;
 }

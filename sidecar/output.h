@@ -14,18 +14,18 @@
 struct mt_output {
 	int fd;
 	char path[PATH_MAX]; /* as the user would write it */
-	bool made;	     /* the file is new: it may be removed again */
+	bool made;	     /* the file is ours alone: it may be removed again */
 	bool renamed;	     /* the usual name was taken */
 };
 
 /*
  * Creates <pid>.MemtrackArtifact.msgpack in `where` (NULL: the current directory), or the file
- * `where` when it is not a directory. Never follows into an existing file but with `force`.
- * Returns 0 or a negative errno, having said why.
+ * `where` when it is not a directory. Never follows into an existing file but with `force`, and
+ * never into one that another run is writing. Returns 0 or a negative errno, having said why.
  */
 int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *ret_output);
 
-/* For a run that did not begin: closes and removes the file if it is ours. */
+/* For a run that did not begin: no file is left, or where the name is not ours, an empty one. */
 void mt_output_discard(struct mt_output *output);
 
 #endif

@@ -135,8 +135,8 @@ static int take_option(struct recompress *rc, int option, const char *value, con
 	errno = 0;
 	level = strtol(value, &end, 10);
 	if (errno || !*value || *end || level < mt_frame_level_min() ||
-	    level > mt_frame_level_max())
-		return mt_command_misused(command, "'%s' is not a level from %d to %d", value,
+	    level > mt_frame_level_max() || level == 0)
+		return mt_command_misused(command, "'%s' is not a level from %d to %d but 0", value,
 					  mt_frame_level_min(), mt_frame_level_max());
 	rc->out.level = (int)level;
 	return 0;

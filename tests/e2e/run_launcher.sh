@@ -56,6 +56,25 @@ fi
 "$LAUNCHER" -q no-such-command 2>"$WORK/err"
 tap_equal "a command that is not there leaves no file" "0" \
 	"$(ls | grep -vc -- '^[0-9]*\(-[23]\)\?\.MemtrackArtifact\.msgpack$')"
+for name in taken link; do
+	echo "of another day" >taken
+	ln -sf taken link
+	"$LAUNCHER" -q --force -o $name no-such-command 2>"$WORK/err"
+	tap_equal "a command that is not there leaves nothing of the file that it was to replace ($name)" "127 0" \
+		"$? $(cat taken 2>/dev/null | wc -c)"
+done
+
+# Two runs that name one file: the second is told, and the first has it whole.
+track_one() { "$LAUNCHER" -q --force -o one "$@"; }
+track_one sh -c ': >ready; until test -e go; do sleep 0.01; done' &
+wait_for 10 test -e ready
+track_one true 2>"$WORK/err"
+tap_equal "a file that another run is writing: our own failure" "125 1" "$? $(grep -c 'another run' "$WORK/err")"
+: >go
+wait $!
+tap_equal "a file that another run is writing: is that run's" "0 0" "$? $("$MEMTRACK" verify one >"$WORK/out" 2>&1; echo $?)"
+track_one true 2>"$WORK/err"
+tap_equal "a file that another run has written: may be replaced" 0 $?
 cd "$WORK" || exit 1
 
 # wrong TEXT OPTION...: refused before the command starts, with a line that names the option.
@@ -75,6 +94,9 @@ wrong "a size that is none" --buffer-size=lots
 wrong "a size that is too small" --buffer-size=1K
 wrong "a choice that is none" --on-full=maybe
 wrong "a level that is too high" --level=99
+wrong "a level that zstd alone knows" --level=0
+wrong "standard output as the file" --output=/dev/stdout
+wrong "a descriptor as the file" --output=/dev/fd/1
 wrong "a flag with a value" --force=yes
 tap_equal "no command" 125 "$("$LAUNCHER" 2>/dev/null; echo $?)"
 MEMTRACK_LEVEL=x "$LAUNCHER" true 2>"$WORK/err"
