@@ -91,6 +91,7 @@ static int run_recompress(struct recompress *rc, const char *path, bool force,
 
 	if (ret)
 		return ret;
+	input->needs_whole = true;
 	mt_input_use(input, reading);
 	mt_artifact_reader_observe(input->reader, observe, rc);
 	while (!rc->out.error && mt_input_next(input, &batch) > 0) {

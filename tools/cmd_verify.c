@@ -21,8 +21,9 @@ static const char help[] =
 	"  --threads N   use so many threads (default: one for each core)\n"
 	"  --no-hints    do not use or check what hints say of frames\n"
 	"  -h, --help    this text\n\n"
-	"Exit status: 0 clean, 1 contradictions or losses, 2 wrong usage, 3 the file is cut or\n"
-	"damaged: what is whole before the first damage was verified.\n";
+	"Exit status: 0 clean, 1 contradictions, losses, or a recording that was not closed\n"
+	"(then nobody knows the losses), 2 wrong usage, 3 the file is cut or damaged: what is\n"
+	"whole before the first damage was verified.\n";
 
 static void on_finding(void *context, const struct mt_finding *finding)
 {
@@ -70,7 +71,7 @@ static int run_verify(struct mt_verify *verify, bool json)
 {
 	const struct mt_replay_options options = { on_finding, verify, verify->threads };
 	const char *verdict;
-	bool clean;
+	bool clean, open;
 	int status, damage;
 	int ret;
 
@@ -85,8 +86,10 @@ static int run_verify(struct mt_verify *verify, bool json)
 		return MT_EXIT_FAILED;
 	}
 	damage = mt_input_verdict(&verify->input);
-	clean = !mt_verify_contradictions(verify) && !verify->info.lost;
-	verdict = damage ? "damaged" : clean ? "clean" : "not clean";
+	/* Without its end nobody knows what was lost. */
+	open = mt_input_state(&verify->input) == MT_INPUT_OPEN;
+	clean = !mt_verify_contradictions(verify) && !verify->info.lost && !open;
+	verdict = damage ? "damaged" : clean ? "clean" : open ? "not closed" : "not clean";
 	status = json ? mt_verify_print_json(verify, verdict)
 		      : mt_verify_print_text(verify, verdict);
 	if (status)

@@ -189,9 +189,10 @@ static void say_missing(const struct mt_input *input)
 			input->name, input->damaged - MT_INPUT_DAMAGES);
 	if (input->stopped)
 		fprintf(stderr,
-			"%s: %s: reading ended there; --keep-going reads on behind damage, and "
-			"memtrack repair makes a file of what is whole\n",
-			input->command, input->name);
+			"%s: %s: reading ended there; %smemtrack repair makes a file of what is "
+			"whole\n",
+			input->command, input->name,
+			input->needs_whole ? "" : "--keep-going reads on behind damage, and ");
 	else if (input->missing_unknown && !input->missing)
 		fprintf(stderr, "%s: %s: an unknown number of events is missing\n", input->command,
 			input->name);

@@ -53,6 +53,7 @@ struct mt_input {
 	struct mt_diag cut;	 /* kind MT_DIAG_NONE: the file ends behind a whole frame */
 	bool gap;		 /* set when events are missing before the batch that was given */
 	int error;		 /* what made the reading fail for good, or 0 */
+	bool needs_whole;	 /* the command cannot go on behind damage */
 	bool writes_as_it_reads; /* the command's: no progress on a terminal that has its output */
 	bool progress;		 /* stderr is a terminal */
 	bool progress_shown;	 /* there is a line to be wiped */

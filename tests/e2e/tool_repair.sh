@@ -81,6 +81,11 @@ tap_check "from a pipe" cmp hinted piped
 gives "cut: recompress ends with 3" 3 "$MEMTRACK" recompress "$GOLDEN/truncated_tail.msgpack" none
 tap_check "cut: nothing is left behind" test ! -e none
 gives "damaged: recompress ends with 3" 3 "$MEMTRACK" recompress "$GOLDEN/corrupt_middle.msgpack" none
+tap_equal "damaged: recompress names repair, and no option that it has not" "1 0" \
+	"$(grep -c 'memtrack repair' err) $(grep -c keep-going err)"
+for level in 0 23 x ""; do
+	gives "a level that is none: '$level'" 2 "$MEMTRACK" recompress --force --level "$level" "$GOLDEN/frames.msgpack" none
+done
 tap_check "damaged: nothing is left behind" test ! -e none
 
 # An event that our serializer writes otherwise ({"tid":1,"pid":1,"timestamp":5,"addr":0,"type":"Exec"}).

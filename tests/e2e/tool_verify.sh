@@ -21,7 +21,15 @@ sed 's/^map losses/&\nu64 policy 3/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/test
 gives "losses: ends with 1" 1 "$MEMTRACK" verify lossy
 tap_check "losses: are said by cause" grep -q '^losses: 3 records: policy 3' out
 
-# A file that is cut between frames is clean as far as it goes, and inside a frame it is damaged.
+# A file that is cut between frames has no contradiction as far as it goes, but who knows its losses?
+sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" open
+gives "not closed: ends with 1" 1 "$MEMTRACK" verify open
+tap_equal "not closed: is no clean one" "verdict: not closed" "$(tail -n 1 out)"
+tap_check "not closed: is said" grep -q 'not closed' err
+gives "not closed --json: ends with 1" 1 "$MEMTRACK" verify --json open
+tap_check "not closed --json: the verdict" grep -q '"verdict": "not closed"' out
+
+# Inside a frame it is damaged.
 gives "cut: ends with 3" 3 "$MEMTRACK" verify "$GOLDEN/truncated_tail.msgpack"
 gives "damaged: ends with 3" 3 "$MEMTRACK" verify "$GOLDEN/corrupt_middle.msgpack"
 tap_check "damaged: what stands behind is not judged" grep -q '1,000 replayed, .*4,000 behind the damage' out
