@@ -16,6 +16,12 @@
 typedef uint8_t v16 __attribute__((vector_size(16)));
 typedef uint8_t v32 __attribute__((vector_size(32)));
 
+#if defined(__x86_64__) && !defined(MT_NO_CPU_DISPATCH)
+#define HAVE_WIDE 1
+#else
+#define HAVE_WIDE 0
+#endif
+
 enum { STRIDE = 64 };
 
 /* Backwards from "type": so long is what stands in front of it at most, and at least. */
@@ -133,7 +139,7 @@ static size_t search_place_plain(const uint8_t *content, size_t len, size_t at)
 	return search_place(content, len, at, false);
 }
 
-#ifdef __x86_64__
+#if HAVE_WIDE
 __attribute__((target("avx2"))) static size_t search_place_wide(const uint8_t *content, size_t len,
 								size_t at)
 {
@@ -143,7 +149,7 @@ __attribute__((target("avx2"))) static size_t search_place_wide(const uint8_t *c
 
 size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at)
 {
-#ifdef __x86_64__
+#if HAVE_WIDE
 	if (__builtin_cpu_supports("avx2"))
 		return search_place_wide(content, len, at);
 #endif

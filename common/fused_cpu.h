@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(MT_NO_CPU_DISPATCH)
 #include <cpuid.h>
 #define MT_FUSED_HAVE_BITS 1
 #define MT_FUSED_BITS_CODE __attribute__((target("lzcnt,bmi,bmi2")))
