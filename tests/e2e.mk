@@ -160,7 +160,9 @@ EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/e2e/made.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
 	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
 
-# The same tests with full sizes and more rounds; run before an issue is resolved.
+# The same tests with full sizes and more rounds; run before an issue is resolved. Then, where there
+# is a cross compiler, the tests of another machine (tests/aarch64.mk).
 .PHONY: check-long
 check-long:
 	MT_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
+	$(SHELL) $(top_srcdir)/tests/aarch64.sh --if-possible $(abs_top_builddir)-aarch64

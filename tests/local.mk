@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
+include tests/aarch64.mk
 include tests/codec.mk
 include tests/e2e.mk
 include tests/encoder.mk
