@@ -2,7 +2,8 @@
 # The order of events against the truth: a program that knows it, an allocator that hands blocks over
 # faster than any other, and a judge of artifacts.
 check_PROGRAMS += tests/e2e/exchange tests/e2e/order_judge
-tests_e2e_exchange_SOURCES = tests/e2e/exchange.c tests/e2e/truth.h
+tests_e2e_exchange_SOURCES = \
+	tests/e2e/exchange.c tests/e2e/stopper.c tests/e2e/stopper.h tests/e2e/truth.h
 tests_e2e_exchange_CFLAGS = $(E2E_CFLAGS) -O2
 tests_e2e_exchange_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_exchange_LDADD = -ldl

@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/e2e/stopper.h"
 #include "tests/e2e/truth.h"
 
 #define THREADS_MAX   128u
@@ -68,12 +69,12 @@ struct worker {
 };
 
 static struct {
-	unsigned threads, forks, spinners, yield;
+	unsigned threads, forks, spinners, yield, stop_us;
 	uint64_t events, heap_mib, wrong;
 	bool reused;
 	void (*round)(struct worker *worker);
 	unsigned round_events;
-} plan = { .threads = 2, .events = 100000, .yield = 32 };
+} plan = { .threads = 2, .events = 100000, .yield = 32, .stop_us = 300 };
 
 static struct truth *truth;
 static void *places[PLACES];
@@ -314,10 +315,15 @@ static void work(struct worker *worker, uint64_t rounds, const uint32_t *go_on)
 static void *run_worker(void *data)
 {
 	struct worker *worker = data;
+	timer_t timer = NULL;
 
 	worker->tid = (int32_t)syscall(SYS_gettid);
 	pthread_barrier_wait(&start);
+	if (plan.stop_us)
+		timer = stopper_start(worker->tid, plan.stop_us * (plan.threads / 2 + 1));
 	work(worker, worker->rounds, &forking);
+	if (plan.stop_us)
+		stopper_end(timer);
 	return NULL;
 }
 
@@ -510,7 +516,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "t:n:f:s:y:m:w:r")) != -1) {
+	while ((option = getopt(argc, argv, "t:n:f:s:y:i:m:w:r")) != -1) {
 		uint64_t value = optarg ? strtoull(optarg, NULL, 10) : 0;
 
 		switch (option) {
@@ -528,6 +534,9 @@ static bool parse(int argc, char **argv)
 			break;
 		case 'y':
 			plan.yield = (unsigned)value;
+			break;
+		case 'i':
+			plan.stop_us = (unsigned)value;
 			break;
 		case 'm':
 			plan.heap_mib = value;
@@ -562,6 +571,8 @@ int main(int argc, char **argv)
 	}
 	pid = (uint64_t)getpid();
 	self.tid = (int32_t)pid;
+	if (plan.stop_us)
+		stopper_init();
 	open_truth();
 	heap = fill_heap(&heap_count);
 	forking = plan.forks;

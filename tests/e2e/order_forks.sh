@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Forks in the middle of a storm: parent and child free and reallocate the same blocks, the child's own
-# threads go on handing blocks to each other. With the kernel's word of the fork and without it; with a
-# heap that takes long to fork.
+# Kind 11: forks in the middle of a storm. Parent and child free and reallocate the same blocks, the
+# child's own threads go on handing blocks to each other. With the kernel's word of the fork and without
+# it; with a heap that takes long to fork.
 . "$MT_SRCDIR/tests/e2e/order_lib.sh"
 for allocator in glibc jemalloc mimalloc tcmalloc torture; do
 	TRACK_OPTIONS=

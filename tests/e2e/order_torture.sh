@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The order under an allocator that hands blocks from thread to thread by plain loads and stores. With
-# --order=strict every allocation is in its exact place; without it nothing contradicts itself, and how
-# many are out of place is told.
+# Kind 10 and the order under an allocator that hands blocks from thread to thread by plain loads and
+# stores. With --order=strict every allocation is in its exact place; without it nothing contradicts
+# itself, and how many are out of place is told.
 . "$MT_SRCDIR/tests/e2e/order_lib.sh"
 TRACK_OPTIONS=--order=strict
 storm torture -t 2 -n "$(long 300000 8000000)" hand

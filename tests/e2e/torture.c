@@ -6,6 +6,9 @@
  * lies one cache line. Only numbered blocks (truth.h) are made so; for all others it is a plain
  * allocator under a lock that gives nothing out twice.
  *
+ * Now and then a thread falls asleep in a free or realloc when the block is with the partner
+ * already, for longer than memtrack parks a record: who tells of a free too late is found out.
+ *
  * It is told (torture_next_free) to bear what no allocator bears: frees of blocks that are not the
  * program's.
  */
@@ -29,6 +32,8 @@
 #define STACK	   1024u
 #define QUARANTINE 1024u
 #define HANDS	   1024u
+#define SLEEPS	   128u	       /* frees between two */
+#define SLEEP_NS   80000       /* more than a record is parked for */
 #define TURNS	   300	       /* looks at an empty ring before the processor is given up */
 #define YIELDS	   4	       /* times that it is, for a partner that may not be running */
 #define PATIENCE   1000	       /* then so many blocks are taken from elsewhere at once */
@@ -40,7 +45,8 @@ struct hand {
 	alignas(64) void *ring[RING]; /* NULL: an empty place */
 	alignas(64) uint32_t tail;    /* of our own ring */
 	uint32_t head;		      /* of the partner's */
-	uint32_t impatient;	      /* blocks to take without waiting for the partner */
+	uint32_t given;
+	uint32_t impatient; /* blocks to take without waiting for the partner */
 	uint32_t stacked, quarantine_head, quarantine_tail;
 	void *stack[STACK];
 	struct {
@@ -166,14 +172,17 @@ static inline void *take(void)
 	return __builtin_expect(block != NULL, 1) ? block : take_slowly(hand);
 }
 
-static inline void give(void *block)
+static void give(void *block)
 {
+	static const struct timespec pause = { .tv_nsec = SLEEP_NS };
 	struct hand *hand = own_hand();
 	void **place = &partner_of(hand)->ring[hand->head % RING];
 
 	if (!__atomic_load_n(place, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(place, block, __ATOMIC_RELEASE);
 		hand->head++;
+		if (++hand->given % SLEEPS == 0)
+			nanosleep(&pause, NULL);
 	} else if (hand->stacked < STACK) {
 		hand->stack[hand->stacked++] = block;
 	} /* else it is not used again */
