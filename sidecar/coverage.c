@@ -198,6 +198,8 @@ static void add_untracked(struct mt_coverage *coverage, struct process *process,
 
 	if (reason == MT_UNTRACKED_UNKNOWN && !process->explained && may_be_loading(process))
 		reason = early;
+	if (reason == MT_UNTRACKED_UNKNOWN && !process->explained && process->library_mapped)
+		reason = MT_UNTRACKED_ELSEWHERE;
 	count(coverage, reason, true);
 	if (coverage->listed == UNTRACKED_MAX)
 		return;
@@ -464,7 +466,7 @@ void mt_coverage_finish(struct mt_coverage *coverage, uint64_t now_ns)
 		enum mt_untracked_reason reason = coverage->untracked[i].reason;
 
 		if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_ENVIRONMENT ||
-		    mt_untracked_is_not_loaded(reason)) {
+		    reason == MT_UNTRACKED_ELSEWHERE || mt_untracked_is_not_loaded(reason)) {
 			look_again(coverage, &coverage->untracked[i]);
 			looks++;
 		}
@@ -515,6 +517,7 @@ const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_SANITIZER] = "sanitizer",
 		[MT_UNTRACKED_ALLOCATOR] = "own-malloc",
 		[MT_UNTRACKED_REFUSED] = "no-room",
+		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
 		[MT_UNTRACKED_ENDED] = "ended-before-loading",
 		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
 	};
@@ -534,6 +537,8 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
 		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
 		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
+		[MT_UNTRACKED_ELSEWHERE] =
+			"another run of memtrack records it, or it could not reach this one",
 		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",
 		[MT_UNTRACKED_STARTING] = "the recording ended before it started",
 	};

@@ -77,6 +77,20 @@ track_one true 2>"$WORK/err"
 tap_equal "a file that another run has written: may be replaced" 0 $?
 cd "$WORK" || exit 1
 
+# One run in another: the blocks are in one recording, and the other says why they are not in it.
+if test "$(id -u)" -eq 0; then
+	for option in --force --no-follow-env; do
+		bounded 60 "$LAUNCHER" --force $option -o "$WORK/outer" -- \
+			"$LAUNCHER" --force -o "$WORK/inner" -- "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
+		tap_equal "a run in a run ($option): ends well, and each block is recorded once" "0 1000" \
+			"$? $(($(count_size outer 12345) + $(count_size inner 12345)))"
+		tap_check "a run in a run ($option): the one without them says why" grep -q 'another run' "$WORK/err"
+	done
+	tap_equal "a run in a run: with --no-follow-env the inner one has them" 1000 "$(count_size inner 12345)"
+else
+	tap_skip "a run in a run" "not root: the kernel does not tell why images run untracked"
+fi
+
 # wrong TEXT OPTION...: refused before the command starts, with a line that names the option.
 wrong()
 {

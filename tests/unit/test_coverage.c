@@ -83,6 +83,24 @@ Test(coverage, hello_read_after_the_exit)
 	mt_coverage_free(coverage);
 }
 
+Test(coverage, loaded_but_of_another_run)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	event(coverage, MT_KEV_EXEC, 30, 100, MT_EXEC_KNOWN, NULL);
+	event(coverage, MT_KEV_MAPPING, 30, 101, 0, "/lib/libmemtrack-preload.so");
+	event(coverage, MT_KEV_EXIT, 30, 200, 0, NULL);
+	event(coverage, MT_KEV_EXEC, 31, 100, MT_EXEC_KNOWN, NULL);
+	event(coverage, MT_KEV_MAPPING, 31, 101, 0, "/lib/libc.so.6");
+	event(coverage, MT_KEV_EXIT, 31, 200, 0, NULL);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 2);
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_ELSEWHERE);
+	cr_assert_eq(list[1].reason, MT_UNTRACKED_UNKNOWN);
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, reasons)
 {
 	static const struct {
@@ -221,7 +239,7 @@ Test(coverage, killed_before_the_library_was_loaded)
 		  { "/a", "/ld.so", ours },
 		  0,
 		  5 * MS_NS,
-		  MT_UNTRACKED_UNKNOWN },
+		  MT_UNTRACKED_ELSEWHERE },
 		{ "loaded without ours",
 		  MT_EXEC_KNOWN,
 		  { "/a", "/ld.so", "/libc" },
