@@ -22,6 +22,11 @@ static uint64_t take_le(const uint8_t **p, unsigned int bytes)
 	return v;
 }
 
+/* Nearly all events are of other types: a branch is cheaper than to count them. */
+#define COUNTED                                                               \
+	(1u << MT_EVENT_MAPPING | 1u << MT_EVENT_FORK | 1u << MT_EVENT_EXEC | \
+	 1u << MT_EVENT_EXIT | 1u << MT_EVENT_STACK)
+
 void mt_frame_hint_add(struct mt_frame_hint *hint, const struct mt_event *events, size_t n)
 {
 	uint32_t counts[MT_EVENT_TYPES] = { 0 };
@@ -32,7 +37,7 @@ void mt_frame_hint_add(struct mt_frame_hint *hint, const struct mt_event *events
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = events[i].timestamp_ns;
 
-		if (events[i].type < MT_EVENT_TYPES)
+		if (events[i].type < MT_EVENT_TYPES && COUNTED >> events[i].type & 1)
 			counts[events[i].type]++;
 		low = at < low ? at : low;
 		high = at > high ? at : high;
@@ -107,16 +112,13 @@ bool mt_frame_hint_equal(const struct mt_frame_hint *a, const struct mt_frame_hi
 bool mt_frame_hint_may_hold(const struct mt_frame_hint *hint, uint32_t types, uint64_t from_ns,
 			    uint64_t to_ns)
 {
-	static const uint32_t counted = 1u << MT_EVENT_MAPPING | 1u << MT_EVENT_FORK |
-					1u << MT_EVENT_EXEC | 1u << MT_EVENT_EXIT |
-					1u << MT_EVENT_STACK;
 	uint64_t others =
 		(uint64_t)hint->mappings + hint->forks + hint->execs + hint->exits + hint->stacks;
 
 	if (!hint->events || hint->last_ns < from_ns || hint->first_ns > to_ns)
 		return false;
 	/* More of the counted ones than events in all is a lie; the frame is read and says so. */
-	if (others > hint->events || (types & ~counted && others < hint->events))
+	if (others > hint->events || (types & ~COUNTED && others < hint->events))
 		return true;
 	return (types & 1u << MT_EVENT_MAPPING && hint->mappings) ||
 	       (types & 1u << MT_EVENT_FORK && hint->forks) ||

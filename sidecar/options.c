@@ -62,7 +62,7 @@ static const struct option_entry table[] = {
 	{ "order", 0, KIND_CHOICE, false, AT(order), "MEMTRACK_ORDER", "fast|strict", "fast", 0, 0,
 	  "strict: order provable for any allocator, 13 ns more a pair" },
 	{ "workers", 0, KIND_COUNT, false, AT(workers), "MEMTRACK_WORKERS", "N", "0", 0, 256,
-	  "encoder threads (0: all processors but two, at least one)" },
+	  "encoder threads (0: all processors but two; 2 to 3, or 1)" },
 	{ "level", 0, KIND_LEVEL, false, AT(level), "MEMTRACK_LEVEL", "N", "-1", -100, 22,
 	  "zstd compression level, -100 to 22, not 0" },
 	{ "codec", 0, KIND_CHOICE, false, AT(codec), "MEMTRACK_CODEC", "fused|zstd", "fused", 0, 0,

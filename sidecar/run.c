@@ -16,6 +16,9 @@
 #define FLUSH_NS UINT64_C(1000000000)
 /* With a limit on address space, one image's segment takes this part of it at most. */
 #define MAP_SHARE 16
+/* Encoding an event takes about three times as long as merging it. */
+#define WORKERS_LEAST 2
+#define WORKERS_MOST  3
 
 static enum mt_untracked_reason reason_of(enum mt_command_kind kind)
 {
@@ -161,16 +164,23 @@ static int open_artifact(struct mt_run *run)
 	return err;
 }
 
+/*
+ * All processors but those of the program and of the merge. Two workers also where there are two
+ * processors: encoding is more than half of all the work. And no more than a merge can feed.
+ */
 static unsigned worker_count(const struct mt_options *options)
 {
 	cpu_set_t cpus;
-	int count = 1;
+	int count = 1, wanted;
 
 	if (options->workers)
 		return (unsigned)options->workers;
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		count = CPU_COUNT(&cpus) - 2;
-	return count < 1 ? 1 : (unsigned)count;
+		count = CPU_COUNT(&cpus);
+	wanted = count - 2 < WORKERS_LEAST ? WORKERS_LEAST : count - 2;
+	if (wanted > WORKERS_MOST)
+		wanted = WORKERS_MOST;
+	return (unsigned)(wanted < count ? wanted : count);
 }
 
 static int start_threads(struct mt_run *run)
