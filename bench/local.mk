@@ -16,6 +16,7 @@ bench_decode_LDADD = $(bench_codec_LIBS)
 include bench/fused.mk
 include bench/hook.mk
 include bench/merge.mk
+include bench/pipeline.mk
 include bench/replay.mk
 include bench/run.mk
 include bench/scan.mk

@@ -6,3 +6,9 @@ bench_run_SOURCES = bench/run.c
 .PHONY: bench-run
 bench-run: all bench/pairs bench/run
 	@bench/run '$(abs_top_builddir)/memtrack-preload' '$(abs_top_builddir)/bench/pairs' $(BENCH_CASES)
+
+# How a slow encoder holds a program up: see the source.
+EXTRA_PROGRAMS += bench/stalls
+CLEANFILES += bench/stalls
+bench_stalls_SOURCES = bench/stalls.c
+bench_stalls_CFLAGS = $(AM_CFLAGS) -fno-builtin
