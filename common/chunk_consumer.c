@@ -9,13 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/pages.h"
+
 /* Who fails to push this often races with somebody who does nothing else: the chunk is let go. */
 #define PUSH_TRIES 100000
+
+static size_t notes_bytes(const struct mt_shm *shm)
+{
+	return shm->layout.chunk_count * sizeof(struct mt_chunk_note);
+}
 
 int mt_consumer_init(struct mt_consumer *consumer, const struct mt_shm *shm)
 {
 	memset(consumer, 0, sizeof(*consumer));
-	consumer->notes = calloc(shm->layout.chunk_count, sizeof(*consumer->notes));
+	consumer->notes = mt_pages_new(notes_bytes(shm));
 	if (!consumer->notes)
 		return -ENOMEM;
 	consumer->shm = *shm;
@@ -25,7 +32,7 @@ int mt_consumer_init(struct mt_consumer *consumer, const struct mt_shm *shm)
 
 void mt_consumer_fini(struct mt_consumer *consumer)
 {
-	free(consumer->notes);
+	mt_pages_free(consumer->notes, notes_bytes(&consumer->shm));
 	free(consumer->threads.idle);
 	free(consumer->procs.idle);
 	mt_shm_destroy(&consumer->shm);

@@ -34,6 +34,7 @@ libmtcommon_la_SOURCES += \
 	common/atomic.h common/chunk.h common/control.h \
 	common/chunk_consumer.c common/chunk_consumer.h \
 	common/clock.c common/clock.h \
+	common/pages.h \
 	common/shm.c common/shm.h
 # The fused writer: events to zstd blocks.
 libmtcommon_la_SOURCES += \

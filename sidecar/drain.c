@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/pages.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 
@@ -64,7 +65,7 @@ static void free_image(struct mt_order *order, struct mt_image *image)
 	for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
 		free(image->binds[i]);
 	free(image->readers);
-	free(image->binds);
+	mt_pages_free(image->binds, mt_image_binds_bytes(&image->consumer.shm));
 	mt_consumer_fini(&image->consumer);
 	free(image);
 }

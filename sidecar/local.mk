@@ -80,7 +80,7 @@ memtrack-preload: preload/memtrack-preload.in Makefile
 dist_man_MANS += man/memtrack-preload.1
 EXTRA_DIST += docs/launcher.md docs/options.md
 # The order engine.
-EXTRA_DIST += docs/order.md
+EXTRA_DIST += docs/memory.md docs/order.md
 noinst_LTLIBRARIES += libmtorder.la
 libmtorder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 libmtorder_la_SOURCES = \

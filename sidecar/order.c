@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/pages.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 
@@ -78,12 +79,14 @@ int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t p
 
 	if (!image)
 		return -ENOMEM;
-	image->binds = mt_patient_calloc(shm->layout.proc_count, sizeof(struct mt_bind *));
+	do {
+		image->binds = mt_pages_new(mt_image_binds_bytes(shm));
+	} while (mt_patience(image->binds != NULL));
 	do {
 		ret = image->binds ? mt_consumer_init(&image->consumer, shm) : -ENOMEM;
 	} while (mt_patience(ret != -ENOMEM));
 	if (ret < 0) {
-		free(image->binds);
+		mt_pages_free(image->binds, mt_image_binds_bytes(shm));
 		free(image);
 		return ret;
 	}

@@ -160,6 +160,11 @@ struct mt_order {
 	bool frozen;  /* nothing new is noted */
 };
 
+static inline size_t mt_image_binds_bytes(const struct mt_shm *shm)
+{
+	return shm->layout.proc_count * sizeof(struct mt_bind *);
+}
+
 /* drain.c: images, binds, readers */
 void mt_drain_take_in(struct mt_order *order);
 void mt_drain_note(struct mt_order *order);
