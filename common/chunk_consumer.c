@@ -14,6 +14,10 @@
 /* Who fails to push this often races with somebody who does nothing else: the chunk is let go. */
 #define PUSH_TRIES 100000
 
+/* Rounds in a window, and the share that one window has in the average over them. */
+#define REST_WINDOW 16u
+#define REST_SHARE  16u
+
 static size_t notes_bytes(const struct mt_shm *shm)
 {
 	return shm->layout.chunk_count * sizeof(struct mt_chunk_note);
@@ -208,13 +212,57 @@ static bool push(uint64_t *head, uint32_t *link, uint32_t index)
 
 static void give_back(struct mt_consumer *consumer, uint32_t index)
 {
-	struct mt_chunk_note *note = &consumer->notes[index];
-
-	*note = (struct mt_chunk_note){ 0, 0, 0 };
-	consumer->in_lists--;
 	/* A lost chunk is one fewer for a program that fights over the head: nothing to report. */
 	(void)push(&consumer->shm.header->free_head, &mt_shm_links(&consumer->shm)[index], index);
 	consumer->given_back++;
+}
+
+static void take_out(struct mt_consumer *consumer, uint32_t index)
+{
+	consumer->notes[index] = (struct mt_chunk_note){ 0, 0, 0 };
+	consumer->in_lists--;
+}
+
+/*
+ * Full chunks rest before they are given back. Who writes into lines that another processor has
+ * just read waits for them to be taken away from it, which can double what recording costs; after
+ * some MiB of other chunks they are in neither's own cache. As many rest as were read in a window
+ * of rounds, on average, so a program that records little gets its few chunks back at once and
+ * touches no others; and no more than half of those that are free.
+ */
+static uint32_t rests_wanted(const struct mt_consumer *consumer)
+{
+	uint32_t most = mt_consumer_free_chunks(consumer) / 2, wanted = consumer->pace / REST_SHARE;
+
+	/* What rests cannot be had at once, and nobody waits. */
+	if (consumer->shm.layout.policy == MT_POLICY_DROP)
+		return 0;
+	if (most > MT_RESTING_MAX - 1)
+		most = MT_RESTING_MAX - 1;
+	return wanted < most ? wanted : most;
+}
+
+static void end_rests(struct mt_consumer *consumer, uint32_t keep)
+{
+	while (consumer->rest_end - consumer->rest_begin > keep)
+		give_back(consumer, consumer->resting[consumer->rest_begin++ % MT_RESTING_MAX]);
+}
+
+static void rest(struct mt_consumer *consumer, uint32_t index)
+{
+	take_out(consumer, index);
+	consumer->read_chunks++;
+	consumer->resting[consumer->rest_end++ % MT_RESTING_MAX] = index;
+	end_rests(consumer, rests_wanted(consumer));
+}
+
+static void keep_pace(struct mt_consumer *consumer)
+{
+	if (consumer->heartbeat % REST_WINDOW != 0)
+		return;
+	consumer->pace -= consumer->pace / REST_SHARE;
+	consumer->pace += consumer->read_chunks;
+	consumer->read_chunks = 0;
 }
 
 /* Puts the chunk numbered `number` (index + 1) behind the stream's tail. */
@@ -273,7 +321,7 @@ static void skip_read_chunks(struct mt_consumer *consumer, struct mt_stream *str
 		stream->end = noted_end(consumer, stream->chunk);
 		if (stream->read != stream->end || next == 0)
 			return;
-		give_back(consumer, stream->chunk);
+		rest(consumer, stream->chunk);
 		stream->chunk = next - 1;
 		stream->read = mt_shm_chunk(&consumer->shm, stream->chunk)->records;
 	}
@@ -358,6 +406,7 @@ void mt_consumer_retire_thread(struct mt_consumer *consumer, struct mt_stream *s
 	while (!stream->stopped && index != MT_NO_CHUNK) {
 		uint32_t next = consumer->notes[index].next;
 
+		take_out(consumer, index);
 		give_back(consumer, index);
 		index = next ? next - 1 : MT_NO_CHUNK;
 	}
@@ -413,6 +462,8 @@ void mt_consumer_settle(struct mt_consumer *consumer, bool starved)
 	struct mt_shm_header *header = consumer->shm.header;
 
 	mt_store_release(&header->heartbeat, ++consumer->heartbeat);
+	keep_pace(consumer);
+	end_rests(consumer, mt_load_acquire(&header->waiters) ? 0 : rests_wanted(consumer));
 	if (starved != consumer->starved) {
 		consumer->starved = starved;
 		mt_store_release(&header->starved, starved);

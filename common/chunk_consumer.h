@@ -22,6 +22,9 @@
 
 #define MT_NO_CHUNK UINT32_MAX
 
+/* Chunks that rest before they are given back, at most; a power of two. */
+#define MT_RESTING_MAX 256u
+
 /* What we noted of a chunk; numbers are index + 1. */
 struct mt_chunk_note {
 	uint32_t taken; /* in the list of some stream */
@@ -48,6 +51,11 @@ struct mt_consumer {
 	uint32_t limit;	     /* chunks granted */
 	uint32_t in_lists;   /* chunks that streams hold */
 	uint32_t given_back; /* since the last mt_consumer_settle() */
+	/* Chunks that were read and rest, oldest first: a ring. */
+	uint32_t resting[MT_RESTING_MAX];
+	uint32_t rest_begin, rest_end; /* count on, taken modulo the size */
+	uint32_t read_chunks;	       /* in this window of rounds */
+	uint32_t pace;		       /* chunks read in a window, on average, times REST_SHARE */
 	uint64_t heartbeat;
 	bool starved;
 };
@@ -141,7 +149,10 @@ uint32_t mt_consumer_waiters(const struct mt_consumer *consumer);
 /* Raises or lowers how many chunks may be handed out for the first time. */
 void mt_consumer_set_limit(struct mt_consumer *consumer, uint32_t limit);
 
-/* The end of a round: heartbeat, starved, and the waiters are woken when there is something. */
+/*
+ * The end of a round: heartbeat, starved, and the waiters are woken when there is something. For
+ * them no chunk rests.
+ */
 void mt_consumer_settle(struct mt_consumer *consumer, bool starved);
 
 /* Nobody starts a chunk any more. */
