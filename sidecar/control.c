@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +61,8 @@ static int listen_at(const struct sockaddr_un *address, socklen_t len)
 	if (fd < 0)
 		return -errno;
 	fd = mt_move_fd_high(fd);
+	/* The file gets the socket's mode; where that cannot be, its folder keeps others out. */
+	(void)fchmod(fd, 0600);
 	if (bind(fd, (const struct sockaddr *)address, len) == 0 &&
 	    listen(fd, LISTENER_BACKLOG) == 0)
 		return fd;

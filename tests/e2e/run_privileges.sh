@@ -9,7 +9,7 @@ need_product
 inside='cat /proc/$PPID/task/*/status | grep -E "^Cap(Inh|Prm|Eff|Amb):" | sort -u | tr -d "\t" | tr "\n" " "; echo
 directory=${MEMTRACK_SESSION##*:}
 stat -c "%a %u" "$directory"
-stat -c "%F" "$directory/socket"
+stat -c "%F %a %u" "$directory/socket"
 echo "$MEMTRACK_SESSION"
 sed -n "s/.*memfd:/memfd:/p" /proc/self/maps | sort -u
 tr "\0" "\n" </proc/$PPID/environ | grep -c "^MEMTRACK_SESSION=" || true'
@@ -25,7 +25,7 @@ else
 fi
 tap_equal "capabilities of all threads" "$wanted" "$(sed -n 1p "$WORK/out")"
 tap_equal "the folder is the user's alone" "700 $(id -u)" "$(sed -n 2p "$WORK/out")"
-tap_equal "the socket is in it" socket "$(sed -n 3p "$WORK/out")"
+tap_equal "the socket in it too" "socket 600 $(id -u)" "$(sed -n 3p "$WORK/out")"
 tap_check "128 random bits of name and of token" \
 	sh -c 'sed -n 4p "$1" | grep -qE "^1:[0-9a-f]{32}:[0-9a-f]{32}:/"' sh "$WORK/out"
 tap_equal "the sidecar's own environment does not hold the token" 0 "$(tail -n 1 "$WORK/out")"
