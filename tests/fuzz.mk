@@ -39,8 +39,7 @@ fuzz_sources_control = sidecar/control.c sidecar/session.c sidecar/child.c sidec
 fuzz_sources_frame_dec = common/*.c
 fuzz_sources_fused = tests/unit/fused_support.c common/*.c
 fuzz_sources_merge = sidecar/kernel_merge.c sidecar/kernel_queue.c sidecar/patience.c common/*.c
-fuzz_sources_order = tests/unit/order_support.c sidecar/drain.c sidecar/liveness.c sidecar/order.c \
-	sidecar/pending.c sidecar/process.c sidecar/repair.c sidecar/sink.c sidecar/shelf.c \
+fuzz_sources_order = $(filter %.c,$(libmtorder_la_SOURCES)) tests/unit/order_support.c \
 	sidecar/batch.c sidecar/patience.c common/*.c
 
 # One target, built and searched: make fuzz-order FUZZ_SECONDS=60. New inputs are kept in the build
