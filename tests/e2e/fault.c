@@ -30,6 +30,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -92,6 +93,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 	X(fcntl, EMFILE)             \
 	X(fstat, EIO)                \
 	X(stat, EACCES)              \
+	X(fchmod, EPERM)             \
+	X(flock, ENOLCK)             \
 	X(lstat, EACCES)             \
 	X(access, EACCES)            \
 	X(fgetxattr, EIO)            \
@@ -435,6 +438,8 @@ PASS(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *strea
 PASS(int, munmap, (void *at, size_t len), (at, len), -1)
 PASS(int, madvise, (void *at, size_t len, int advice), (at, len, advice), -1)
 PASS(struct dirent *, readdir, (DIR * dir), (dir), NULL)
+PASS(int, flock, (int fd, int how), (fd, how), -1)
+PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
 PASS(int, lstat, (const char *path, struct stat *st), (path, st), -1)
 PASS(int, access, (const char *path, int how), (path, how), -1)
 PASS(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t size),
