@@ -125,8 +125,13 @@ const struct mt_artifact_totals *mt_artifact_reader_totals(const struct mt_artif
 /* A file that does not begin with a frame is something else altogether. */
 static int check_head(struct mt_artifact_reader *r, struct mt_diag *diag)
 {
-	int ret = mt_artifact_source_begins(&r->src, 0);
+	size_t read_ahead = r->src.read_ahead;
+	int ret;
 
+	/* How the file will be read is not known yet. */
+	r->src.read_ahead = MT_READER_HOP_READ;
+	ret = mt_artifact_source_begins(&r->src, 0);
+	r->src.read_ahead = read_ahead;
 	if (ret < 0) {
 		mt_diag_set(diag, MT_DIAG_SYSTEM, 0, 0, "reading failed: %s", strerror(-ret));
 		return ret;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -19,6 +20,7 @@ enum {
 	 */
 	SCOUT_READ = 256,
 	SLOTS_MAX = MT_CREW_THREADS_MAX + 2,
+	HUGE_PAGE = 2 << 20,
 };
 
 enum slot_state {
@@ -77,13 +79,34 @@ static struct slot *slot_of(struct mt_frame_crew *crew, unsigned int nth)
 	return &crew->slots[(crew->first + nth) % crew->slots_n];
 }
 
+/*
+ * Room for `len` bytes; what was in the buffer is gone. For some MB in huge pages, where there are
+ * any: a file that is passed by its hints has one or two frames to read, and most of the time for
+ * them would go into page faults.
+ */
+static int make_room(struct mt_buf *buf, size_t len)
+{
+	size_t cap = (len + HUGE_PAGE - 1) & ~((size_t)HUGE_PAGE - 1);
+
+	buf->len = 0;
+	if (len < HUGE_PAGE || buf->cap >= len)
+		return mt_buf_reserve(buf, len);
+	mt_buf_fini(buf);
+	buf->data = aligned_alloc(HUGE_PAGE, cap);
+	if (!buf->data)
+		return -ENOMEM;
+	buf->cap = cap;
+	/* Without them, it is as good, only slower. */
+	(void)madvise(buf->data, cap, MADV_HUGEPAGE);
+	return 0;
+}
+
 /* All of the frame's bytes, or false: then its reading is not for here. */
 static bool read_input(struct worker *w, int fd, const struct mt_frame_extent *extent)
 {
 	size_t len = (size_t)(extent->end - extent->start);
 
-	w->input.len = 0;
-	if (mt_buf_reserve(&w->input, len))
+	if (make_room(&w->input, len))
 		return false;
 	while (w->input.len < len) {
 		ssize_t n = pread(fd, w->input.data + w->input.len, len - w->input.len,
@@ -122,8 +145,7 @@ static bool decompress(struct worker *w)
 	if (ZSTD_findFrameCompressedSize(w->input.data, w->input.len) != w->input.len)
 		return false;
 	room = content_room(w);
-	w->content.len = 0;
-	if (!room || mt_buf_reserve(&w->content, room))
+	if (!room || make_room(&w->content, room))
 		return false;
 	got = ZSTD_decompressDCtx(w->dctx, w->content.data, room, w->input.data, w->input.len);
 	if (ZSTD_isError(got))
@@ -142,7 +164,7 @@ static bool work_on(struct worker *w, int fd, struct slot *s)
 	*decoded = (struct mt_decoded){ 0 };
 	s->frame.searched = false;
 	if (!s->dec)
-		s->dec = mt_frame_dec_new();
+		s->dec = mt_frame_dec_new_large();
 	if (!w->dctx || !s->dec || !read_input(w, fd, &s->frame.extent) || !decompress(w))
 		return false;
 	if (s->search)

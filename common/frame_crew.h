@@ -15,7 +15,7 @@
  * fast an artifact is read and nothing that is read.
  *
  * Memory: for each of the threads + 2 frames that are under way its content, a
- * batch of events and what belongs to them: 8 MB for frames of heap events, at
+ * batch of events and what belongs to them: 10 MB for frames of heap events, at
  * most MT_CREW_CONTENT + 28 MiB; and for each thread at most MT_CREW_INPUT +
  * MT_CREW_CONTENT. Whatever the file claims.
  *

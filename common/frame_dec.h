@@ -36,6 +36,8 @@ struct mt_decoded {
 
 /* NULL: out of memory. */
 struct mt_frame_dec *mt_frame_dec_new(void);
+/* The same for batches that will be large: in huge pages, where there are any. */
+struct mt_frame_dec *mt_frame_dec_new_large(void);
 void mt_frame_dec_free(struct mt_frame_dec *dec);
 
 /*
