@@ -85,7 +85,7 @@ tests_e2e_libplugin_la_SOURCES = tests/e2e/plugin.cc
 tests_e2e_libplugin_la_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -fvisibility=hidden
 tests_e2e_libplugin_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
 tests_e2e_newdelete_SOURCES = tests/e2e/newdelete.cc
-tests_e2e_newdelete_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -pthread
+tests_e2e_newdelete_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -pthread -fsized-deallocation
 tests_e2e_newdelete_LDFLAGS = $(E2E_LDFLAGS)
 
 E2E_TESTS = \
