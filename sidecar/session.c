@@ -186,6 +186,8 @@ static bool is_replaced(const char *entry, const struct mt_identity *identity, b
 
 	if (names(entry, MT_ENV_SESSION) || strncmp(entry, SAVED_PREFIX, strlen(SAVED_PREFIX)) == 0)
 		return true;
+	if (names(entry, "MEMTRACK_FOLLOW")) /* the launcher's; the user's own was saved */
+		return true;
 	if (names(entry, "LD_PRELOAD") && preload)
 		return true;
 	for (i = 0; identity->change && i < sizeof(of_user) / sizeof(of_user[0]); i++) {

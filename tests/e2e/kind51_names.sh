@@ -32,4 +32,39 @@ timeout 20 "$LAUNCHER" -o "$WORK/pipe" -- "$PROGRAMS/blocks" 10 51999 2>"$WORK/e
 tap_equal "a pipe is refused before the command starts" "125 1" "$? $(grep -c 'is a pipe' "$WORK/err")"
 timeout 20 "$LAUNCHER" -o - -- "$PROGRAMS/blocks" 10 51999 2>"$WORK/err" | wc -c >"$WORK/bytes"
 tap_equal "standard output is no place for it" "0 1" "$(cat "$WORK/bytes") $(grep -c 'needs a file' "$WORK/err")"
+# Killed with all that belongs to it, and again: nothing of the first is in the way of the second.
+for round in 1 2 3; do
+	rm -f "$WORK/killed" "$WORK/ready"
+	setsid "$LAUNCHER" -q -o "$WORK/killed" -- sh -c '"$1" 4 100000000 churn & : >"$2"; wait' sh \
+		"$PROGRAMS/passer" "$WORK/ready" 2>/dev/null &
+	group=$!
+	wait_for 10 test -e "$WORK/ready"
+	kill -KILL "-$group"
+	wait $group 2>/dev/null
+	rm -f "$WORK/run"
+	"$LAUNCHER" -q -o "$WORK/run" -- "$PROGRAMS/blocks" 100 51100 2>"$WORK/err"
+	tap_equal "after a run where all was killed: the next is as ever" "0 100" "$? $(count_size run 51100)"
+	verified "after a run where all was killed" run
+done
+tap_check "after runs where all was killed: nothing is left in /dev/shm" sh -c 'ls /dev/shm | cmp "$1" -' sh "$WORK/shm.before"
+
+# Our library in the environment already: neither the sidecar nor the reader tracks itself.
+library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+mkdir "$WORK/none"
+rm -f "$WORK/run"
+(cd "$WORK/none" && LD_PRELOAD=$library MEMTRACK_OUTPUT=$WORK/none/self "$LAUNCHER" -q -o "$WORK/run" -- \
+	"$PROGRAMS/blocks" 100 51101) 2>"$WORK/err"
+tap_equal "our library in LD_PRELOAD already: recorded once" "0 100" "$? $(count_size run 51101)"
+"$MEMTRACK" stat --wait "$WORK/none/self" >"$WORK/stat"
+tap_equal "our library in LD_PRELOAD already: nothing of it is in the shell's own run" 0 \
+	"$("$MEMTRACK" dump "$WORK/none/self" | grep -c '"size":51101[,}]')"
+tap_equal "our library in LD_PRELOAD already: the sidecar is tracked by nobody" 1 \
+	"$(grep -c 'untracked: .*memtrack-sidecar' "$WORK/stat")"
+rm -f "$WORK/outer" "$WORK/inner"
+"$LAUNCHER" -q -o "$WORK/outer" -- sh -c 'MEMTRACK_FOLLOW=x "$1" -q -o "$2" -- sh -c "\"\$1\" 100 51102; echo \$MEMTRACK_FOLLOW" sh "$3"' \
+	sh "$LAUNCHER" "$WORK/inner" "$PROGRAMS/blocks" >"$WORK/out" 2>"$WORK/err"
+tap_equal "a run inside a run: the inner one has its command" "0 100 0" \
+	"$? $(count_size inner 51102) $(count_size outer 51102)"
+tap_equal "a run inside a run: what the user set stays" x "$(cat "$WORK/out")"
+verified "our library in LD_PRELOAD already" run
 tap_done
