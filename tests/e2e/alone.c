@@ -3,6 +3,7 @@
  * alone WHAT: looks for traces of a tool in its own process.
  *   children     no child and no SIGCHLD that it did not make; SIGCHLD ends what it started
  *   threads      one thread, and a new user namespace can be made
+ *   signals      the signals that it waits for are its own, and all of them
  *   descriptors  the first free descriptor is 3
  *   main_exits   a single thread that calls pthread_exit ends the process
  */
@@ -79,6 +80,29 @@ static int check_threads(void)
 	return 0;
 }
 
+static int check_signals(void)
+{
+	struct timespec soon = { .tv_nsec = 200000000 };
+	struct sigaction action;
+	sigset_t all;
+
+	for (int number = 1; number < 32; number++)
+		if (sigaction(number, NULL, &action) ||
+		    (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN))
+			return 1;
+	sigfillset(&all);
+	if (sigprocmask(SIG_BLOCK, &all, NULL))
+		return 2;
+	for (int i = 0; i < 20000; i++)
+		free(malloc(100));
+	for (int i = 0; i < 100; i++)
+		if (raise(SIGUSR1) || raise(SIGUSR2) ||
+		    sigtimedwait(&all, NULL, &soon) != SIGUSR1 ||
+		    sigtimedwait(&all, NULL, &soon) != SIGUSR2)
+			return 3;
+	return sigtimedwait(&all, NULL, &soon) == -1 ? 0 : 4;
+}
+
 static int check_descriptors(void)
 {
 	int fd = open("/dev/null", O_RDONLY);
@@ -99,6 +123,8 @@ int main(int argc, char **argv)
 		return check_children();
 	if (!strcmp(what, "threads"))
 		return check_threads();
+	if (!strcmp(what, "signals"))
+		return check_signals();
 	if (!strcmp(what, "descriptors"))
 		return check_descriptors();
 	if (!strcmp(what, "main_exits"))

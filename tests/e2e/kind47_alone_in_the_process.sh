@@ -4,7 +4,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
-for what in children threads descriptors main_exits; do
+for what in children threads signals descriptors main_exits; do
 	"$PROGRAMS/alone" $what
 	plain=$?
 	WANT_STATUS=$plain

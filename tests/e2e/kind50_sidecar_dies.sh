@@ -12,4 +12,38 @@ tap_equal "sidecar killed: the program ends well" 0 "$(cat "$WORK/status" 2>/dev
 tap_check "sidecar killed: without a long wait" test $(($(date +%s) - start)) -lt 25
 "$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
 tap_check "sidecar killed: stat reads what is there" test -s "$WORK/stat"
+# At its start, in the middle, at the program's end; it may also just stand still, and go then.
+cat >"$WORK/when.sh" <<'END'
+# when.sh SIGNAL WHEN STATUS_FILE BLOCKS PASSER
+sidecar=$PPID
+case $2 in
+start) kill -"$1" "$sidecar"; "$5" 2 50000 churn ;;
+middle) "$5" 2 200000 churn & sleep 0.05; kill -"$1" "$sidecar"; wait $! ;;
+end) "$5" 2 50000 churn; kill -"$1" "$sidecar" ;;
+esac
+status=$?
+test "$1" != STOP || kill -KILL "$sidecar"
+# A new process of the tree.
+"$4" 100 50001 && echo "$status" >"$3"
+END
+for signal in KILL STOP SEGV; do
+	for when in start middle end; do
+		# A process that starts beside a sidecar that stands still waits for its word, 10 s at most.
+		most=8000
+		test "$signal $when" != "STOP start" || most=16000
+		test "$signal $when" != "STOP start" || test "$(long short long)" = long || continue
+		rm -f "$WORK/run" "$WORK/status"
+		start=$(date +%s%N)
+		bounded 60 "$LAUNCHER" -q --max-wait 500ms -o "$WORK/run" -- sh "$WORK/when.sh" $signal $when \
+			"$WORK/status" "$PROGRAMS/blocks" "$PROGRAMS/passer" >/dev/null 2>"$WORK/err"
+		wait_for 30 test -s "$WORK/status"
+		tap_equal "SIG$signal at the $when: the tree ends well" 0 "$(cat "$WORK/status" 2>/dev/null)"
+		took=$((($(date +%s%N) - start) / 1000000))
+		tap_check "SIG$signal at the $when: at full speed ($took ms)" test "$took" -lt "$most"
+		if test -s "$WORK/run"; then
+			"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
+			tap_check "SIG$signal at the $when: what is there can be read" test $? -le 3 -a -s "$WORK/stat"
+		fi
+	done
+done
 tap_done

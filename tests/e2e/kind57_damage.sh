@@ -10,14 +10,14 @@ bad=
 silent=
 step=$(long $((size / 40 + 1)) 97)
 at=0
-while test "$at" -lt "$size"; do
+# All of the last bytes, where the closing of the file is, and places all over it.
+for at in $(seq 0 "$step" "$((size - 1))") $(seq "$((size > 4096 ? size - 4096 : 0))" "$(long 128 1)" "$((size - 1))"); do
 	head -c "$at" "$WORK/run" >"$WORK/changed"
 	bounded 10 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
 	status=$?
 	test $status -le 3 || bad="$bad cut:$at:$status"
 	test $status -ne 0 || test -s "$WORK/err" || grep -qE 'cut|open|written|not closed|unknown' "$WORK/out" ||
 		silent="$silent $at"
-	at=$((at + step))
 done
 tap_equal "cut anywhere: no crash" "" "$bad"
 tap_equal "cut anywhere: it is said" "" "$silent"
@@ -38,4 +38,20 @@ tap_equal "a byte changed anywhere: no crash" "" "$bad"
 : >"$WORK/changed"
 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
 tap_check "an empty file: refused" test $? -ge 1
+# More than there is memory for: of holes, of frames that go on for ever, of one frame.
+truncate -s 5G "$WORK/large"
+for command in stat verify dump modules; do
+	(ulimit -v 1000000; bounded 60 "$MEMTRACK" $command "$WORK/large") >"$WORK/out" 2>"$WORK/err"
+	status=$?
+	tap_check "5 GiB of nothing, in 1 GB of memory: $command refuses it ($status)" test $status -ge 1 -a $status -le 3
+done
+rm -f "$WORK/large"
+if command -v zstd >/dev/null; then
+	head -c "$(long 200000000 4000000000)" /dev/zero | zstd -q -1 >"$WORK/bomb"
+	for command in stat dump; do
+		(ulimit -v 1000000; bounded 60 "$MEMTRACK" $command "$WORK/bomb") >"$WORK/out" 2>"$WORK/err"
+		status=$?
+		tap_check "a frame that unpacks to far more: $command refuses it ($status)" test $status -ge 1 -a $status -le 3
+	done
+fi
 tap_done

@@ -28,4 +28,17 @@ for program in "$PROGRAMS/entries" "$PROGRAMS/newdelete" "$PROGRAMS/forker 0"; d
 	tap_check "$name: run $run is the same as the first" cmp "$WORK/first" "$WORK/again"
 	unset PADDING
 done
+# A program that does nothing: the same few events, wherever the file goes, and little memory of ours.
+echo 'int main(void) { return 0; }' >"$WORK/empty.c"
+$(make_value CC) -o "$WORK/empty" "$WORK/empty.c" || exit 1
+mkdir -p "$WORK/a/much/longer/path/than/the/other"
+for file in "$WORK/e" "$WORK/a/much/longer/path/than/the/other/artifact"; do
+	"$LAUNCHER" -q -o "$file" -- "$WORK/empty" 2>"$WORK/err"
+	"$MEMTRACK" dump "$file" | grep -c -E '"type":"(Malloc|Calloc|AlignedAlloc|Realloc|Free|Mmap|Munmap)"'
+done >"$WORK/counts"
+tap_equal "an empty program: no event of the heap, none of ours" "0 0" "$(paste -sd' ' "$WORK/counts")"
+peak='$1 == "VmHWM:" { print $2 }'
+plain=$(awk "$peak" /proc/self/status)
+track run awk "$peak" /proc/self/status >"$WORK/out" 2>"$WORK/err"
+tap_check "peak memory of a small program ($plain KiB, with us $(cat "$WORK/out"))" test "$(cat "$WORK/out")" -le "$((plain + 1024))"
 tap_done
