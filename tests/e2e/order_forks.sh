@@ -6,13 +6,13 @@
 for allocator in glibc jemalloc mimalloc tcmalloc torture; do
 	TRACK_OPTIONS=
 	test $allocator != torture || TRACK_OPTIONS=--order=strict
-	storm $allocator -t 4 -n "$(long 100000 2000000)" -f "$(long 8 300)" mixed
+	storm $allocator -t 4 -n "$(long 100000 4000000)" -f "$(long 8 300)" mixed
 done
 TRACK_OPTIONS=--bpf=off
-storm glibc -t 4 -n "$(long 100000 2000000)" -f "$(long 8 300)" swap
+storm glibc -t 4 -n "$(long 100000 4000000)" -f "$(long 8 300)" swap
 TRACK_OPTIONS="--order=strict --buffer-size=64K"
-storm jemalloc -t 16 -n "$(long 100000 2000000)" -f "$(long 8 300)" swap
+storm jemalloc -t 16 -n "$(long 100000 4000000)" -f "$(long 8 300)" swap
 TRACK_OPTIONS=
-storm glibc -t 4 -n "$(long 100000 2000000)" -f "$(long 3 20)" -m "$(long 64 1024)" swap
-storm jemalloc -t 4 -n "$(long 100000 2000000)" -f "$(long 3 20)" -m "$(long 64 1024)" mixed
+storm glibc -t 4 -n "$(long 100000 4000000)" -f "$(long 3 20)" -m "$(long 64 1024)" swap
+storm jemalloc -t 4 -n "$(long 100000 4000000)" -f "$(long 3 20)" -m "$(long 64 1024)" mixed
 order_done
