@@ -81,6 +81,7 @@
 #define MT_KEY_EVENTS	       "events"
 #define MT_KEY_LOSSES	       "losses"
 #define MT_KEY_ORDER_STATS     "order_stats"
+#define MT_KEY_CORRUPT_STREAMS "corrupt_streams"
 #define MT_KEY_TRACKED	       "tracked"
 #define MT_KEY_UNTRACKED       "untracked"
 #define MT_KEY_UNTRACKED_COUNT "untracked_count"

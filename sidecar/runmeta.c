@@ -195,7 +195,7 @@ static void put_order_stats(struct mt_meta_builder *builder, const struct mt_ord
 	mt_meta_put_u64(builder, "split_reallocs", stats->split_reallocs);
 	mt_meta_put_u64(builder, "dropped_begins", stats->dropped_begins);
 	mt_meta_put_u64(builder, "unchecked", stats->unchecked);
-	mt_meta_put_u64(builder, "corrupt_streams", stats->corrupt_streams);
+	mt_meta_put_u64(builder, MT_KEY_CORRUPT_STREAMS, stats->corrupt_streams);
 	mt_meta_put_u64(builder, "untranslated_tids", stats->untranslated_tids);
 	mt_meta_end(builder);
 }

@@ -88,7 +88,8 @@ static int run_verify(struct mt_verify *verify, bool json)
 	damage = mt_input_verdict(&verify->input);
 	/* Without its end nobody knows what was lost. */
 	open = mt_input_state(&verify->input) == MT_INPUT_OPEN;
-	clean = !mt_verify_contradictions(verify) && !verify->info.lost && !open;
+	clean = !mt_verify_contradictions(verify) && !verify->info.lost && !verify->info.spoiled &&
+		!open;
 	verdict = damage ? "damaged" : clean ? "clean" : open ? "not closed" : "not clean";
 	status = json ? mt_verify_print_json(verify, verdict)
 		      : mt_verify_print_text(verify, verdict);

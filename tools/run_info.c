@@ -154,6 +154,8 @@ int mt_run_info_init(struct mt_run_info *info, const struct mt_artifact_reader *
 	}
 	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_LOSSES, &value))
 		read_losses(info, &value);
+	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_ORDER_STATS, &value))
+		(void)mt_meta_get_u64(&value, MT_KEY_CORRUPT_STREAMS, &info->spoiled); /* or 0 */
 	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_UNTRACKED, &value))
 		info->untracked_known = value.object.type == MT_MP_ARRAY;
 	while (mt_run_info_untracked(info, &walk, &value))

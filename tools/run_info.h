@@ -38,6 +38,8 @@ struct mt_run_info {
 	uint64_t lost; /* of all causes */
 	size_t losses_count;
 	struct mt_run_loss losses[MT_RUN_LOSSES];
+	uint64_t spoiled; /* threads whose buffers were damaged: what was left in them is not known
+			   */
 	bool untracked_known;
 	uint64_t untracked;
 	uint64_t anomalies[MT_ANOMALY_REASONS]; /* flagged, as counted by the recorder */

@@ -79,6 +79,9 @@ static void print_losses(const struct mt_verify *verify)
 				     sizeof(cause)),
 		       info->losses[i].count);
 	putchar('\n');
+	if (info->spoiled)
+		printf("damaged buffers: of %s threads; what was left in them is not known\n",
+		       mt_sum_text(info->spoiled, true, number));
 }
 
 int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
@@ -164,6 +167,7 @@ static void put_summary(struct mt_json *json, const struct mt_verify *verify)
 		mt_json_u64(json, "lost", info->lost);
 	else
 		mt_json_null(json, "lost");
+	mt_json_u64(json, "damaged_buffers", info->spoiled);
 	mt_json_begin(json, "losses", '{');
 	for (size_t i = 0; i < info->losses_count; i++)
 		mt_json_u64(json, info->losses[i].cause, info->losses[i].count);

@@ -21,6 +21,10 @@ sed 's/^map losses/&\nu64 policy 3/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/test
 gives "losses: ends with 1" 1 "$MEMTRACK" verify lossy
 tap_check "losses: are said by cause" grep -q '^losses: 3 records: policy 3' out
 
+sed 's/^map order_stats/&\nu64 corrupt_streams 2/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" spoiled
+gives "damaged buffers: ends with 1" 1 "$MEMTRACK" verify spoiled
+tap_check "damaged buffers: are said" grep -q '^damaged buffers: of 2 threads' out
+
 # A file that is cut between frames has no contradiction as far as it goes, but who knows its losses?
 sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" open
 gives "not closed: ends with 1" 1 "$MEMTRACK" verify open
