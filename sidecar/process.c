@@ -134,7 +134,8 @@ static void end_memory(struct mt_order *order, struct mt_process *process)
 	if (drained) {
 		for (struct mt_bind *bind = process->binds; bind; bind = bind->next)
 			for (struct mt_reader *at = bind->readers; at; at = at->next)
-				at->origin.space = NULL;
+				if (at->origin.space == process->space) /* else an orphan */
+					at->origin.space = NULL;
 		mt_space_end(&order->repair, process->space);
 	} else if (process->space) {
 		process->space->next = order->orphans; /* stays for them, until the end */
