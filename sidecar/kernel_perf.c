@@ -16,11 +16,11 @@
 
 /*
  * 1,500 records of 80 bytes in 128 KiB, a quarter of what perf_event_mlock_kb allows each CPU by
- * default. Many CPUs share the load and the memory. Where others write into them too, rings are
- * larger: they must not fill while a busy machine lets us wait.
+ * default. Many CPUs share the load and the memory. The kernel tells of the start and end of each
+ * thread too, 56 bytes, wanted or not: there is room for 10,000 threads at once, while a busy
+ * machine lets us wait.
  */
-#define RING_BYTES     (128u * 1024)
-#define RING_BYTES_ALL (512u * 1024)
+#define RING_BYTES     (512u * 1024)
 #define RING_BYTES_MIN (32u * 1024)
 #define RING_CPUS      8
 
@@ -93,9 +93,9 @@ int mt_kperf_probe(void)
 	return 0;
 }
 
-static size_t ring_bytes(size_t cpus, bool all)
+static size_t ring_bytes(size_t cpus)
 {
-	size_t bytes = all ? RING_BYTES_ALL : RING_BYTES;
+	size_t bytes = RING_BYTES;
 
 	for (; cpus > RING_CPUS && bytes > RING_BYTES_MIN; cpus /= 2)
 		bytes /= 2;
@@ -104,7 +104,7 @@ static size_t ring_bytes(size_t cpus, bool all)
 
 static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cpu, bool tasks)
 {
-	size_t bytes = ring_bytes(perf->ring_count, pid < 0);
+	size_t bytes = ring_bytes(perf->ring_count);
 	void *page = MAP_FAILED;
 
 	ring->fd = event_open(pid, cpu, tasks, perf->counts_lost);
