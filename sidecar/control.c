@@ -26,10 +26,20 @@
 #define EVENTS_A_SERVE	 64
 #define LISTENER_BACKLOG 4096
 
+/* What a client is told. */
+struct welcome {
+	uint32_t status;
+	int memory; /* -1: none */
+	uint64_t total_bytes;
+};
+
 struct client {
 	int fd; /* -1: free */
 	struct ucred peer;
 	uint64_t deadline_ms;
+	/* One that could not be sent yet, when it has a memory: the kernel limits the descriptors
+	 * that are under way, and others may have sent many. */
+	struct welcome unsent;
 };
 
 struct mt_control {
@@ -42,6 +52,7 @@ struct mt_control {
 	void *context;
 	struct mt_control_counts counts;
 	int client_count;
+	int unsent_count; /* clients whose welcome waits */
 	struct client clients[CLIENTS_MAX];
 };
 
@@ -107,8 +118,10 @@ int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_he
 
 	if (!control)
 		return -ENOMEM;
-	for (i = 0; i < CLIENTS_MAX; i++)
+	for (i = 0; i < CLIENTS_MAX; i++) {
 		control->clients[i].fd = -1;
+		control->clients[i].unsent.memory = -1;
+	}
 	control->listeners[0] = control->listeners[1] = -1;
 	control->reserve = mt_move_fd_high(open("/dev/null", O_RDONLY | O_CLOEXEC));
 	control->owner = session->owner;
@@ -158,6 +171,11 @@ static void drop_client(struct mt_control *control, struct client *client)
 	close(client->fd); /* leaves the epoll set by this */
 	client->fd = -1;
 	control->client_count--;
+	if (client->unsent.memory < 0)
+		return;
+	close(client->unsent.memory);
+	client->unsent.memory = -1;
+	control->unsent_count--;
 }
 
 /* Of the kernel's, which may pass. */
@@ -166,13 +184,14 @@ static bool is_shortage(int error)
 	return error == EINTR || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS;
 }
 
-static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_bytes)
+/* Returns false when the kernel had no room for it: it may be sent later. */
+static bool send_welcome(int fd, const struct welcome *told)
 {
 	struct mt_welcome welcome = { .magic = MT_HELLO_MAGIC,
 				      .version = MT_CONTROL_VERSION,
 				      .bytes = sizeof(welcome),
-				      .status = status,
-				      .total_bytes = total_bytes };
+				      .status = told->status,
+				      .total_bytes = told->total_bytes };
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -181,7 +200,7 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 	int tries = TRIES;
 
-	if (memory >= 0) {
+	if (told->memory >= 0) {
 		struct cmsghdr *header;
 
 		message.msg_control = control.bytes;
@@ -190,12 +209,23 @@ static void send_welcome(int fd, uint32_t status, int memory, uint64_t total_byt
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
 		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &memory, sizeof(memory));
+		memcpy(CMSG_DATA(header), &told->memory, sizeof(told->memory));
 	}
 	/* A client that has gone, or does not read, does without: it runs on untracked. */
-	while (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && tries-- > 0 &&
-	       is_shortage(errno))
-		;
+	while (sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (!is_shortage(errno))
+			return true;
+		if (tries-- == 0)
+			return false;
+	}
+	return true;
+}
+
+static void send_refusal(int fd, uint32_t status)
+{
+	const struct welcome told = { .status = status, .memory = -1 };
+
+	(void)send_welcome(fd, &told); /* without a word it runs on untracked as well */
 }
 
 /* The time it takes must not tell how much of the token was right. */
@@ -216,31 +246,36 @@ static bool is_valid(const struct mt_control *control, const struct mt_hello *he
 	       same_token(hello->token, control->token);
 }
 
-static void answer(struct mt_control *control, int fd, const struct ucred *peer,
-		   const struct mt_hello *hello, size_t len)
+/* Returns false when the welcome is still to be sent. */
+static bool answer(struct mt_control *control, int fd, const struct ucred *peer,
+		   const struct mt_hello *hello, size_t len, struct welcome *ret_unsent)
 {
-	uint64_t total_bytes = 0;
-	uint32_t status;
-	int memory = -1;
+	struct welcome told = { .memory = -1 };
 
 	/* Without a number in our PID namespace we could follow nothing of it. */
 	if (!is_valid(control, hello, len) || peer->pid <= 0) {
 		control->counts.refused++;
-		send_welcome(fd, MT_WELCOME_REFUSED, -1, 0);
-		return;
+		send_refusal(fd, MT_WELCOME_REFUSED);
+		return true;
 	}
-	status = control->on_hello(control->context, peer->pid, hello, &memory, &total_bytes);
-	if (status == MT_WELCOME_OK)
+	told.status = control->on_hello(control->context, peer->pid, hello, &told.memory,
+					&told.total_bytes);
+	if (told.status == MT_WELCOME_OK)
 		control->counts.welcomed++;
-	else if (status == MT_WELCOME_FULL)
+	else if (told.status == MT_WELCOME_FULL)
 		control->counts.full++;
-	send_welcome(fd, status, memory, total_bytes);
-	if (memory >= 0)
-		close(memory);
+	if (!send_welcome(fd, &told) && told.memory >= 0) {
+		*ret_unsent = told;
+		return false;
+	}
+	if (told.memory >= 0)
+		close(told.memory);
+	return true;
 }
 
-/* Returns false while the client has said nothing. */
-static bool read_hello(struct mt_control *control, int fd, const struct ucred *peer)
+/* Returns false while the client has said nothing, or could not be told yet. */
+static bool read_hello(struct mt_control *control, int fd, const struct ucred *peer,
+		       struct welcome *ret_unsent)
 {
 	struct mt_hello hello;
 	int tries = TRIES;
@@ -252,36 +287,67 @@ static bool read_hello(struct mt_control *control, int fd, const struct ucred *p
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0)
-		answer(control, fd, peer, &hello, (size_t)n);
-	else if (n < 0 && is_shortage(errno))
+		return answer(control, fd, peer, &hello, (size_t)n, ret_unsent);
+	if (n < 0 && is_shortage(errno))
 		control->counts.unheard++;
 	return true;
 }
 
-static struct client *free_entry(struct mt_control *control)
+static unsigned clients_of(const struct mt_control *control, pid_t pid)
 {
-	struct client *oldest = &control->clients[0];
-	int i;
+	unsigned count = 0;
 
-	for (i = 0; i < CLIENTS_MAX; i++) {
-		if (control->clients[i].fd < 0)
-			return &control->clients[i];
-		if (control->clients[i].deadline_ms < oldest->deadline_ms)
-			oldest = &control->clients[i];
-	}
-	drop_client(control, oldest);
-	return oldest;
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		count += control->clients[i].fd >= 0 && control->clients[i].peer.pid == pid;
+	return count;
 }
 
-static void keep_client(struct mt_control *control, int fd, const struct ucred *peer)
+/*
+ * When all entries are taken, the process that has the most of them loses its oldest: one that was
+ * stopped between connect and hello does not pay for another one's flood.
+ */
+static struct client *free_entry(struct mt_control *control)
+{
+	struct client *victim = NULL;
+	unsigned most = 0;
+
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &control->clients[i];
+		unsigned count;
+
+		if (client->fd < 0)
+			return client;
+		count = clients_of(control, client->peer.pid);
+		if (count > most || (count == most && client->deadline_ms < victim->deadline_ms)) {
+			most = count;
+			victim = client;
+		}
+	}
+	drop_client(control, victim);
+	return victim;
+}
+
+static void keep_unsent(struct mt_control *control, struct client *client,
+			const struct welcome *unsent)
+{
+	client->unsent = *unsent;
+	if (unsent->memory >= 0)
+		control->unsent_count++;
+}
+
+static void keep_client(struct mt_control *control, int fd, const struct ucred *peer,
+			const struct welcome *unsent)
 {
 	struct client *client = free_entry(control);
 
 	if (add_to_epoll(control, fd, (uint32_t)(client - control->clients)) < 0) {
 		control->counts.unheard++;
+		if (unsent->memory >= 0)
+			close(unsent->memory);
 		close(fd);
 		return;
 	}
+	keep_unsent(control, client, unsent);
 	client->fd = fd;
 	client->peer = *peer;
 	client->deadline_ms = now_ms() + CLIENT_WAIT_MS;
@@ -290,6 +356,7 @@ static void keep_client(struct mt_control *control, int fd, const struct ucred *
 
 static void admit(struct mt_control *control, int fd)
 {
+	struct welcome unsent = { .memory = -1 };
 	struct ucred peer = { .pid = 0 };
 	socklen_t len = sizeof(peer);
 	int tries = TRIES;
@@ -308,10 +375,10 @@ static void admit(struct mt_control *control, int fd)
 		close(fd);
 		return;
 	}
-	if (read_hello(control, fd, &peer))
+	if (read_hello(control, fd, &peer, &unsent))
 		close(fd);
 	else
-		keep_client(control, fd, &peer);
+		keep_client(control, fd, &peer, &unsent);
 }
 
 /* At the limit of descriptors: takes a client off the queue and lets it go unserved. */
@@ -324,7 +391,7 @@ static void turn_away(struct mt_control *control, int listener)
 	close(control->reserve);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0) {
-		send_welcome(fd, MT_WELCOME_FULL, -1, 0);
+		send_refusal(fd, MT_WELCOME_FULL);
 		control->counts.full++;
 		control->counts.unheard++;
 		close(fd);
@@ -359,13 +426,40 @@ static void drop_late(struct mt_control *control)
 	for (i = 0; control->client_count && i < CLIENTS_MAX; i++) {
 		struct client *client = &control->clients[i];
 
-		if (client->fd >= 0 && now >= client->deadline_ms)
+		if (client->fd < 0 || now < client->deadline_ms)
+			continue;
+		control->counts.unheard += client->unsent.memory >= 0;
+		drop_client(control, client);
+	}
+}
+
+static void send_unsent(struct mt_control *control)
+{
+	for (int i = 0; control->unsent_count && i < CLIENTS_MAX; i++) {
+		struct client *client = &control->clients[i];
+
+		if (client->fd >= 0 && client->unsent.memory >= 0 &&
+		    send_welcome(client->fd, &client->unsent))
 			drop_client(control, client);
 	}
 }
 
+/* Something came from a client that is kept, or it has gone. */
+static void hear(struct mt_control *control, struct client *client)
+{
+	struct welcome unsent = { .memory = -1 };
+
+	/* It has nothing to say while it waits for its welcome. */
+	if (client->unsent.memory >= 0 || read_hello(control, client->fd, &client->peer, &unsent))
+		drop_client(control, client);
+	else
+		keep_unsent(control, client, &unsent);
+}
+
 int mt_control_timeout_ms(const struct mt_control *control)
 {
+	if (control->unsent_count)
+		return 1;
 	return control->client_count ? CLIENT_WAIT_MS / 4 : -1;
 }
 
@@ -382,12 +476,13 @@ void mt_control_serve(struct mt_control *control)
 			struct client *client = &control->clients[tag];
 
 			/* An earlier event of this round may have dropped it. */
-			if (client->fd >= 0 && read_hello(control, client->fd, &client->peer))
-				drop_client(control, client);
+			if (client->fd >= 0)
+				hear(control, client);
 		} else if (tag - CLIENTS_MAX < LISTENERS) {
 			accept_all(control, control->listeners[tag - CLIENTS_MAX]);
 		}
 	}
+	send_unsent(control);
 	drop_late(control);
 }
 

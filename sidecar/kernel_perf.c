@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 /*
- * 1,500 records of 80 bytes in 128 KiB, a quarter of what perf_event_mlock_kb allows each CPU by
- * default. Many CPUs share the load and the memory. The kernel tells of the start and end of each
- * thread too, 56 bytes, wanted or not: there is room for 10,000 threads at once, while a busy
- * machine lets us wait.
+ * 6,500 records of 80 bytes, and all that perf_event_mlock_kb allows each CPU by default; where
+ * that is taken, they are smaller. Many CPUs share the load and the memory. The kernel tells of the
+ * start and end of each thread too, 56 bytes, wanted or not: there is room for 10,000 threads at
+ * once, while a busy machine lets us wait.
  */
 #define RING_BYTES     (512u * 1024)
 #define RING_BYTES_MIN (32u * 1024)
