@@ -3,9 +3,9 @@
  * Threads hand blocks to each other as fast as they can and record it into a segment; the order
  * engine runs beside them. Each address has a shadow counter that its owner bumps, so every
  * allocation knows its exact place among those of its address. Checked: no contradiction, every
- * allocation in its exact place, every record written once, memory bounded. Then the same with
- * clocks that differ from thread to thread, threads that come and go, and a hostile writer that
- * changes all it can under the reader.
+ * allocation in its exact place (with plain stamps: but for very few), every record written once,
+ * memory bounded. Then the same with clocks that differ from thread to thread, threads that come
+ * and go, and a hostile writer that changes all it can under the reader.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -115,7 +115,8 @@ static uint64_t mailbox[MAILBOX]; /* block + 1, 0: empty */
 static struct mt_producer producer;
 static uint32_t proc;
 static enum mt_counter counter;
-static uint64_t to_do;	    /* rounds of one producer */
+static uint64_t to_do; /* rounds of one producer */
+static bool strict;    /* stamps of allocations wait for the loads before them, as --order=strict */
 static uint64_t skew_ticks; /* each thread's clock is that much behind the one before */
 static uint64_t records_written;
 static uint32_t running;
@@ -153,10 +154,23 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
+/* The counter is not read before what came before has its values. */
+static void wait_for_loads(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_lfence();
+#elif defined(__aarch64__)
+	__asm__ volatile("dsb ishld\n\tisb" ::: "memory");
+#endif
+}
+
 static void record(struct thread *thread, enum mt_rec_kind kind, uint32_t block, uint64_t size)
 {
-	uint64_t stamp = mt_clock_read(counter) - thread->behind;
+	uint64_t stamp;
 
+	if (strict && (kind == MT_REC_MALLOC || kind == MT_REC_REALLOC_END))
+		wait_for_loads();
+	stamp = mt_clock_read(counter) - thread->behind;
 	if (thread->writer.next == thread->writer.end) {
 		int ret = mt_writer_turn_over(&producer, &thread->writer);
 
@@ -331,21 +345,28 @@ static uint64_t tick_ns(void)
 	return mt_clock_ns(&clock, last + least) - mt_clock_ns(&clock, last);
 }
 
-static void exchange(void)
+/*
+ * With plain stamps two allocations of an address may trade places, if the allocator hands a block
+ * on in less time than a stamp can be early. This one does: it is a stack under a lock.
+ */
+static void exchange(int first)
 {
 	/* An emulator's may be as coarse as a microsecond; a processor's is below 50 ns. */
 	bool is_coarse = tick_ns() > 200;
+	uint64_t may_trade = strict ? 0 : 2 + to_do / 1000000;
 	struct mt_order_stats stats;
-	char text[64];
+	char text[96];
 
 	run_exchange(&stats);
-	snprintf(text, sizeof(text), "%llu records in %s order",
-		 (unsigned long long)records_written, is_coarse ? "an" : "exact");
-	result(1, checker.contradictions == 0 && (is_coarse || checker.out_of_place == 0), text);
-	result(2, stats.records == records_written, "every record was read");
-	result(3, stats.unknown_frees + stats.live_allocs + stats.corrupt_streams == 0,
+	snprintf(text, sizeof(text), "%s: %llu records in order, allocations in their places",
+		 strict ? "strict" : "plain", (unsigned long long)records_written);
+	result(first,
+	       checker.contradictions == 0 && (is_coarse || checker.out_of_place <= may_trade),
+	       text);
+	result(first + 1, stats.records == records_written, "every record was read");
+	result(first + 2, stats.unknown_frees + stats.live_allocs + stats.corrupt_streams == 0,
 	       "nothing was flagged");
-	result(4, checker.backwards == 0, "times do not fall");
+	result(first + 3, checker.backwards == 0, "times do not fall");
 }
 
 /*
@@ -406,9 +427,9 @@ static void serial_threads(uint32_t count)
 	slots = mt_load_relaxed(&producer.header->thread_bump);
 	mt_order_finish(order);
 	mt_order_stats(order, &stats);
-	result(8, checker.contradictions == 0 && stats.records == 2 * (uint64_t)count,
+	result(12, checker.contradictions == 0 && stats.records == 2 * (uint64_t)count,
 	       "threads one after the other: every record, in order");
-	result(9, chunks < 128 && slots < 128, "and few chunks and slots");
+	result(13, chunks < 128 && slots < 128, "and few chunks and slots");
 	printf("# %u threads used %u chunks and %u slots\n", count, chunks, slots);
 	order_stop(order);
 }
@@ -469,21 +490,24 @@ static void hostile(int runs)
 		mt_order_finish(order);
 		order_stop(order);
 	}
-	result(10, true, "a hostile writer is survived");
+	result(14, true, "a hostile writer is survived");
 }
 
 int main(void)
 {
 	bool full = getenv("MT_LONG") != NULL;
 
-	printf("1..10\n");
+	printf("1..14\n");
 	counter = mt_clock_detect();
-	to_do = full ? 20000000 : 300000;
-	exchange();
+	to_do = full ? 10000000 : 200000;
+	exchange(1);
+	strict = true;
+	exchange(5);
+	strict = false;
 	to_do = full ? 5000000 : 200000;
-	skewed_exchange(5, 3000, false);
-	skewed_exchange(6, 40000, false);
-	skewed_exchange(7, 600000, true);
+	skewed_exchange(9, 3000, false);
+	skewed_exchange(10, 40000, false);
+	skewed_exchange(11, 600000, true);
 	serial_threads(full ? 20000 : 2000);
 	to_do = full ? 20000000 : 200000;
 	hostile(full ? 200 : 10);
