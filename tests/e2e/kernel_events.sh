@@ -187,6 +187,6 @@ source=tp_btf
 run "a small ring" --ring=4096 --drain-at-end --later-maps=none -- "$actions" forks 500 &&
 	has "records that do not fit are told" '"Lost".*"lost":[1-9]'
 source=perf
-run "small perf rings" --drain-at-end -- "$actions" forks 5000 &&
+run "small perf rings" --drain-at-end -- "$actions" forks 14000 &&
 	has "so are those of perf" '"Lost".*"lost":[1-9]'
 plan
