@@ -6,19 +6,6 @@ need_product
 need_python
 ulimit -c 0
 
-# find_library PATTERN: where the linker would find it.
-find_library()
-{
-	for folder in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
-		for file in "$folder"/$1; do
-			if test -e "$file"; then
-				echo "$file"
-				return
-			fi
-		done
-	done
-}
-
 for pair in jemalloc:libjemalloc.so.2 "mimalloc:libmimalloc.so.[23]" tcmalloc:libtcmalloc_minimal.so.4; do
 	name=${pair%%:*}
 	library=$(find_library "${pair#*:}")

@@ -36,7 +36,7 @@ int main(void)
 }
 END
 $(make_value CC) -fno-builtin -o "$WORK/asks" "$WORK/asks.c" -ldl || exit 1
-jemalloc=$(ls /usr/lib/*-linux-gnu/libjemalloc.so.2 2>/dev/null | head -n 1)
+jemalloc=$(find_library libjemalloc.so.2)
 if test -n "$jemalloc"; then
 	for preload in "$jemalloc" "$COUNTER:$jemalloc" "$COUNTER $jemalloc"; do
 		rm -f "$WORK/run"

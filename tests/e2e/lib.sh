@@ -49,6 +49,19 @@ need_command()
 	command -v "$1" >/dev/null || tap_skip_all "$1 is not installed (package ${2:-$1})"
 }
 
+# find_library PATTERN: where the linker would find it.
+find_library()
+{
+	for library_folder in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
+		for library_file in "$library_folder"/$1; do
+			if test -e "$library_file"; then
+				echo "$library_file"
+				return
+			fi
+		done
+	done
+}
+
 # long SHORT LONG: the second in make check-long, else the first.
 long()
 {

@@ -29,15 +29,8 @@ allocator_preload()
 	mimalloc) allocator_file="libmimalloc.so.[23]" ;;
 	tcmalloc) allocator_file=libtcmalloc_minimal.so.4 ;;
 	esac
-	for allocator_folder in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
-		for allocator_path in "$allocator_folder"/$allocator_file; do
-			if test -e "$allocator_path"; then
-				PRELOADED=$PRELOADED:$allocator_path
-				return
-			fi
-		done
-	done
-	return 1
+	allocator_path=$(find_library "$allocator_file")
+	test -n "$allocator_path" && PRELOADED=$PRELOADED:$allocator_path
 }
 
 # run_storm ALLOCATOR ARGUMENT-OF-EXCHANGE...: tracks it into $WORK/run and judges that. The shell in
