@@ -18,26 +18,28 @@ tests_unit_test_scan_LDADD = libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_shm_SOURCES = tests/unit/test_shm.c
 tests_unit_test_shm_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 tests_unit_test_shm_LDADD = libmtcommon.la $(CRITERION_LIBS)
-tests_unit_test_order_SOURCES = tests/unit/test_order.c tests/unit/order_support.c \
-	tests/unit/order_support.h common/chunk_producer.c
-tests_unit_test_order_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
-tests_unit_test_order_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
-tests_unit_test_order_clocks_SOURCES = tests/unit/test_order_clocks.c tests/unit/order_support.c \
-	tests/unit/order_support.h common/chunk_producer.c
-tests_unit_test_order_clocks_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
-tests_unit_test_order_clocks_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
-tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c tests/unit/order_support.c \
-	tests/unit/order_support.h common/chunk_producer.c
-tests_unit_test_order_forks_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
-tests_unit_test_order_forks_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
-tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c tests/unit/order_support.c \
-	tests/unit/order_support.h common/chunk_producer.c
-tests_unit_test_order_ends_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
-tests_unit_test_order_ends_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
-tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c tests/unit/order_support.c \
-	tests/unit/order_support.h common/chunk_producer.c
-tests_unit_test_order_realloc_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
-tests_unit_test_order_realloc_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+check_LTLIBRARIES += libmtordertest.la
+libmtordertest_la_SOURCES = tests/unit/order_fixture.c tests/unit/order_fixture.h \
+	tests/unit/order_support.c tests/unit/order_support.h common/chunk_producer.c
+libmtordertest_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
+libmtordertest_la_LIBADD = libmtorder.la libmtencoder.la libmtcommon.la
+order_test_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+order_test_libs = libmtordertest.la $(CRITERION_LIBS)
+tests_unit_test_order_SOURCES = tests/unit/test_order.c
+tests_unit_test_order_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_LDADD = $(order_test_libs)
+tests_unit_test_order_clocks_SOURCES = tests/unit/test_order_clocks.c
+tests_unit_test_order_clocks_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_clocks_LDADD = $(order_test_libs)
+tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c
+tests_unit_test_order_ends_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_ends_LDADD = $(order_test_libs)
+tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c
+tests_unit_test_order_forks_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_forks_LDADD = $(order_test_libs)
+tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c
+tests_unit_test_order_realloc_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_realloc_LDADD = $(order_test_libs)
 endif
 check_PROGRAMS += tests/stress/order_exchange
 TESTS += tests/stress/order_exchange

@@ -3,56 +3,9 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
-#include "tests/unit/order_support.h"
+#include "tests/unit/order_fixture.h"
 
-#define PID BENCH_PID
-
-static struct bench bench;
-static struct bench_image image;
-static struct mt_writer one, two;
-
-static void open_with(bool kernel_events)
-{
-	struct bench_options options = { .kernel_events = kernel_events };
-
-	bench_open(&bench, &options);
-	if (kernel_events)
-		return;
-	bench_image(&bench, &image, PID, 0);
-	one = bench_thread(&image, image.proc, PID);
-	two = bench_thread(&image, image.proc, PID + 1);
-}
-
-static void open_plain(void)
-{
-	open_with(false);
-}
-
-static void close_all(void)
-{
-	bench_close(&bench);
-}
-
-static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
-{
-	bench_put(&bench, &image, writer, at, kind, addr, 8);
-}
-
-static void kernel(enum mt_kev_type type, int32_t pid, int32_t parent_pid, uint64_t at)
-{
-	bench.kernel[bench.kernel_count++] = (struct mt_kev){
-		.type = (int32_t)type,
-		.pid = pid,
-		.tid = pid,
-		.ns_pid = pid,
-		.ns_tid = pid,
-		.parent_pid = parent_pid,
-		.parent_tid = parent_pid,
-		.time_ns = bench.base + at,
-	};
-}
-
-TestSuite(order, .init = open_plain, .fini = close_all);
+TestSuite(order, .init = open_image, .fini = close_bench);
 
 Test(order, records_come_out_by_stamp)
 {
@@ -386,12 +339,7 @@ Test(order, lost_records_are_counted_by_process)
 	cr_assert_eq(list[0].images, 1);
 }
 
-static void open_kernel(void)
-{
-	open_with(true);
-}
-
-TestSuite(order_kernel, .init = open_kernel, .fini = close_all);
+TestSuite(order_kernel, .init = open_kernel, .fini = close_bench);
 
 Test(order_kernel, exec_comes_before_its_image_and_exit_last)
 {

@@ -4,51 +4,17 @@
 #include <criterion/criterion.h>
 
 #include "sidecar/order_impl.h"
-#include "tests/unit/order_support.h"
+#include "tests/unit/order_fixture.h"
 
-#define PID BENCH_PID
-
-static struct bench bench;
-static struct bench_image image;
-
-static void open_kernel(void)
-{
-	struct bench_options options = { .kernel_events = true };
-
-	bench_open(&bench, &options);
-}
-
-static void close_all(void)
-{
-	bench_close(&bench);
-}
-
-static struct mt_kev made(enum mt_kev_type type, uint64_t at)
-{
-	return (struct mt_kev){
-		.type = (int32_t)type,
-		.pid = PID,
-		.tid = PID,
-		.ns_pid = PID,
-		.ns_tid = PID,
-		.time_ns = bench.base + at,
-	};
-}
-
-static void kernel(enum mt_kev_type type, uint64_t at)
-{
-	bench.kernel[bench.kernel_count++] = made(type, at);
-}
-
-TestSuite(order_ends, .init = open_kernel, .fini = close_all);
+TestSuite(order_ends, .init = open_kernel, .fini = close_bench);
 
 /* The sidecar reads the hello when its sender was killed and the Exit written. */
 Test(order_ends, hello_that_comes_after_the_exit_leaves_nothing)
 {
 	const struct mt_order_process *list;
 
-	kernel(MT_KEV_EXEC, 0);
-	kernel(MT_KEV_EXIT, 100);
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	kernel(MT_KEV_EXIT, PID, 0, 100);
 	bench_run(&bench);
 	bench.base += 50;
 	bench_image(&bench, &image, PID, 0);
@@ -64,8 +30,8 @@ Test(order_ends, records_that_come_after_the_exit_are_counted_as_lost)
 	struct mt_order_stats stats;
 	struct mt_writer writer;
 
-	kernel(MT_KEV_EXEC, 0);
-	kernel(MT_KEV_EXIT, 100);
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	kernel(MT_KEV_EXIT, PID, 0, 100);
 	bench_run(&bench);
 	bench.base += 50;
 	bench_image(&bench, &image, PID, 0);
@@ -84,8 +50,8 @@ Test(order_ends, hello_from_the_future_makes_no_process)
 {
 	const struct mt_order_process *list;
 
-	kernel(MT_KEV_EXEC, 0);
-	kernel(MT_KEV_EXIT, 100);
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	kernel(MT_KEV_EXIT, PID, 0, 100);
 	bench_run(&bench);
 	bench.base += 200;
 	bench_image(&bench, &image, PID, 0);
@@ -102,7 +68,7 @@ Test(order_ends, exit_waits_for_an_exec_that_was_lost)
 	bench_image(&bench, &image, PID, 0);
 	writer = bench_thread(&image, image.proc, PID);
 	bench_put(&bench, &image, &writer, 10, MT_REC_MALLOC, 0x10, 8);
-	kernel(MT_KEV_EXIT, 100);
+	kernel(MT_KEV_EXIT, PID, 0, 100);
 	bench_finish(&bench);
 	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
 }
@@ -110,8 +76,8 @@ Test(order_ends, exit_waits_for_an_exec_that_was_lost)
 /* Their times are equal; the stamps were made in two drains, with a clock sample between. */
 Test(order_ends, mapping_of_an_exec_stays_behind_it)
 {
-	struct mt_kev exec = made(MT_KEV_EXEC, 8), mapping = made(MT_KEV_MAPPING, 8);
-	struct mt_kev other = made(MT_KEV_EXEC, 20);
+	struct mt_kev exec = kernel_event(MT_KEV_EXEC, PID, 0, 8), mapping = kernel_event(MT_KEV_MAPPING, PID, 0, 8);
+	struct mt_kev other = kernel_event(MT_KEV_EXEC, PID, 0, 20);
 
 	mapping.addr = 0x400000;
 	other.pid = other.tid = PID + 1;

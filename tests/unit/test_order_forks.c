@@ -2,37 +2,16 @@
 /* The order engine at forks: what the child has of its parent's blocks, whatever was under way. */
 #include <criterion/criterion.h>
 
-#include "tests/unit/order_support.h"
+#include "tests/unit/order_fixture.h"
 
-#define PID   BENCH_PID
 #define CHILD (PID + 5)
-
-static struct bench bench;
-static struct bench_image image;
-static struct mt_writer one, two;
 
 static void open_all(void)
 {
-	struct bench_options options = { .kernel_events = true };
-
-	bench_open(&bench, &options);
-	bench.kernel[bench.kernel_count++] = (struct mt_kev){
-		.type = MT_KEV_EXEC, .pid = PID, .tid = PID, .time_ns = bench.base
-	};
+	open_kernel();
+	kernel(MT_KEV_EXEC, PID, 0, 0);
 	bench.base += 10;
-	bench_image(&bench, &image, PID, 0);
-	one = bench_thread(&image, image.proc, PID);
-	two = bench_thread(&image, image.proc, PID + 1);
-}
-
-static void close_all(void)
-{
-	bench_close(&bench);
-}
-
-static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
-{
-	bench_put(&bench, &image, writer, at, kind, addr, 8);
+	add_image();
 }
 
 /* Forks at `at`: the kernel's word, and the child's stream. */
@@ -47,16 +26,7 @@ static struct mt_writer forked(uint64_t at, int32_t pid, int32_t parent_pid, uin
 		.stamp = bench.base + at + 1,
 	};
 
-	bench.kernel[bench.kernel_count++] = (struct mt_kev){
-		.type = MT_KEV_FORK,
-		.pid = pid,
-		.tid = pid,
-		.ns_pid = pid,
-		.ns_tid = pid,
-		.parent_pid = parent_pid,
-		.parent_tid = parent_pid,
-		.time_ns = bench.base + at,
-	};
+	kernel(MT_KEV_FORK, pid, parent_pid, at);
 	*proc = mt_producer_claim_proc(&image.producer, &birth);
 	return bench_thread(&image, *proc, pid);
 }
@@ -72,7 +42,7 @@ static struct mt_order_stats finish(const char *wanted)
 	return stats;
 }
 
-TestSuite(order_forks, .init = open_all, .fini = close_all);
+TestSuite(order_forks, .init = open_all, .fini = close_bench);
 
 Test(order_forks, both_reallocate_the_block_they_share)
 {

@@ -3,35 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/unit/order_support.h"
+#include "tests/unit/order_fixture.h"
 
-#define PID BENCH_PID
-
-static struct bench bench;
-static struct bench_image image;
-static struct mt_writer one, two;
-
-static void open_plain(void)
-{
-	struct bench_options options = { 0 };
-
-	bench_open(&bench, &options);
-	bench_image(&bench, &image, PID, 0);
-	one = bench_thread(&image, image.proc, PID);
-	two = bench_thread(&image, image.proc, PID + 1);
-}
-
-static void close_all(void)
-{
-	bench_close(&bench);
-}
-
-static void put(struct mt_writer *writer, uint64_t at, enum mt_rec_kind kind, uint64_t addr)
-{
-	bench_put(&bench, &image, writer, at, kind, addr, 8);
-}
-
-TestSuite(order_realloc, .init = open_plain, .fini = close_all);
+TestSuite(order_realloc, .init = open_image, .fini = close_bench);
 
 Test(order_realloc, realloc_is_one_event)
 {
