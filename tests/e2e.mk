@@ -150,7 +150,8 @@ E2E_TESTS = \
 	tests/e2e/sidecar_memory.sh
 LINT_TESTS = \
 	tests/lint/faults.sh tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh \
-	tests/lint/kinds.sh tests/lint/layering.sh tests/lint/options.sh tests/lint/shim.sh
+	tests/lint/kinds.sh tests/lint/layering.sh tests/lint/mutants.sh tests/lint/options.sh \
+	tests/lint/shim.sh
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \

@@ -4,6 +4,7 @@ include tests/codec.mk
 include tests/e2e.mk
 include tests/encoder.mk
 include tests/kernel.mk
+include tests/mutants.mk
 include tests/tools.mk
 include tests/order.mk
 include tests/shim.mk

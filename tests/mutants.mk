@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Can the tests fail? Small defects, each of which has to turn its test red (tests/mutants/run.py says
+# how they are written). An hour and more for all; MUTANTS='kind37' takes those of one test.
+MUTANTS =
+EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants
+.PHONY: check-mutants mutants-build
+check-mutants:
+	MUTANTS='$(MUTANTS)' python3 $(top_srcdir)/tests/mutants/run.py $(top_srcdir) . mutants
+# What the end-to-end tests need, run by run.py in its copy; unit tests are built when they are run.
+mutants-build:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_LTLIBRARIES) $(filter tests/e2e/%,$(check_PROGRAMS))
+clean-local:
+	rm -rf mutants
