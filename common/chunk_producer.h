@@ -32,7 +32,7 @@ struct mt_producer {
 	uint32_t thread_count;
 	uint32_t policy; /* enum mt_policy */
 	uint32_t max_wait_ms;
-	uint32_t no_syscalls;	  /* waits spin instead of sleeping; atomic */
+	uint32_t no_syscalls;	  /* filters in force: waits spin instead of sleeping; atomic */
 	uint64_t (*now_ns)(void); /* any clock that runs on while a thread waits */
 };
 

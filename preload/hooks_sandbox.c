@@ -50,12 +50,12 @@ static uint64_t counted_ns(void)
 	return noted_ns + ticks / ticks_per_ms * 1000000u;
 }
 
-/* Measures the counter's speed while the clock may still be read. */
+/* Measures the counter's speed while the clock may still be read. Once measured it is good. */
 static void tell_time_by_counter(void)
 {
 	uint64_t ns, ticks;
 
-	if (mt_image.stamp_mode == MT_STAMP_CLOCK)
+	if (mt_image.stamp_mode == MT_STAMP_CLOCK || ticks_per_ms != 0)
 		return;
 	do {
 		ns = mt_stamp_clock_ns() - noted_ns;
@@ -78,7 +78,7 @@ static struct undo forbid(enum forbidden forbidden)
 		return (struct undo){ .forbidden = FORBIDS_NOTHING };
 	if (forbidden == FORBIDS_CALLS) {
 		tell_time_by_counter();
-		mt_store_release(&mt_image.producer.no_syscalls, 1);
+		(void)mt_add_acq_rel(&mt_image.producer.no_syscalls, 1u); /* see take_back */
 	} else if (mt_image.stamp_mode != MT_STAMP_CLOCK) {
 		undo.epoch = mt_load_relaxed(&mt_wiped.epoch);
 		mt_store_release(&mt_image.recording, MT_RECORDING_SANDBOX);
@@ -87,11 +87,11 @@ static struct undo forbid(enum forbidden forbidden)
 	return undo;
 }
 
+/* A call that fails takes back its own mark alone: an earlier filter, or another's, stays. */
 static void take_back(const struct undo *undo)
 {
 	if (undo->forbidden == FORBIDS_CALLS) {
-		mt_store_release(&mt_image.producer.no_syscalls, 0);
-		mt_image.producer.now_ns = mt_stamp_clock_ns;
+		(void)mt_sub_acq_rel(&mt_image.producer.no_syscalls, 1u); /* as above */
 	} else if (undo->forbidden == FORBIDS_COUNTER) {
 		mt_store_release(&mt_wiped.epoch, undo->epoch);
 		mt_store_release(&mt_image.recording, undo->recording);

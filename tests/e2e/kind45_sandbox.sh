@@ -11,6 +11,8 @@ tap_equal "seccomp filter: every block is there" "$blocks" "$(count_size run 800
 TRACK_OPTIONS="--buffer-size 64K"
 tracked "seccomp filter, smallest pool" "$PROGRAMS/sandbox" filter "$blocks"
 tap_equal "seccomp filter, smallest pool: every block is there" "$blocks" "$(count_size run 80001)"
+tracked "seccomp filter, and one that is refused" "$PROGRAMS/sandbox" again "$blocks"
+tap_equal "seccomp filter, and one that is refused: every block is there" "$blocks" "$(count_size run 80001)"
 TRACK_OPTIONS=
 track run "$PROGRAMS/sandbox" strict 1000 2>"$WORK/err"
 tap_verdict "seccomp strict: the program ends well" $? "$WORK/err"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * sandbox filter|strict BLOCKS: forbids itself all system calls but those that an allocator needs,
- * then takes BLOCKS blocks of 80001 bytes and frees them. Any other call kills it.
+ * sandbox filter|again|strict BLOCKS: forbids itself all system calls but those that an allocator
+ * needs, then takes BLOCKS blocks of 80001 bytes and frees them. Any other call kills it. With
+ * `again` it then tries to set one more filter, in vain.
  */
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -28,6 +30,7 @@ static int lock_down(void)
 		ALLOW(SYS_brk),
 		ALLOW(SYS_exit_group),
 		ALLOW(SYS_rt_sigreturn),
+		ALLOW(SYS_prctl),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
@@ -46,6 +49,9 @@ int main(int argc, char **argv)
 	free(malloc(80000));
 	if (strict ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) : lock_down())
 		return 77;
+	if (argc > 1 && !strcmp(argv[1], "again") &&
+	    (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) != -1 || errno != EFAULT))
+		return 1;
 	for (long i = 0; i < blocks; i++)
 		free(malloc(80001));
 	/* exit_group is not allowed in strict mode. */
