@@ -164,18 +164,28 @@ int mt_control_fd(const struct mt_control *control)
 void mt_control_counts(const struct mt_control *control, struct mt_control_counts *ret_counts)
 {
 	*ret_counts = control->counts;
+	ret_counts->unheard +=
+		(uint64_t)control->unsent_count; /* so far, and for good at the end */
 }
 
-static void drop_client(struct mt_control *control, struct client *client)
+/* Its welcome is done with, one way or the other. */
+static void forget_unsent(struct mt_control *control, struct client *client)
 {
-	close(client->fd); /* leaves the epoll set by this */
-	client->fd = -1;
-	control->client_count--;
 	if (client->unsent.memory < 0)
 		return;
 	close(client->unsent.memory);
 	client->unsent.memory = -1;
 	control->unsent_count--;
+}
+
+/* Whatever it is dropped for, a program that waits in vain for its welcome runs untracked. */
+static void drop_client(struct mt_control *control, struct client *client)
+{
+	control->counts.unheard += client->unsent.memory >= 0;
+	forget_unsent(control, client);
+	close(client->fd); /* leaves the epoll set by this */
+	client->fd = -1;
+	control->client_count--;
 }
 
 /* Of the kernel's, which may pass. */
@@ -426,10 +436,8 @@ static void drop_late(struct mt_control *control)
 	for (i = 0; control->client_count && i < CLIENTS_MAX; i++) {
 		struct client *client = &control->clients[i];
 
-		if (client->fd < 0 || now < client->deadline_ms)
-			continue;
-		control->counts.unheard += client->unsent.memory >= 0;
-		drop_client(control, client);
+		if (client->fd >= 0 && now >= client->deadline_ms)
+			drop_client(control, client);
 	}
 }
 
@@ -439,8 +447,10 @@ static void send_unsent(struct mt_control *control)
 		struct client *client = &control->clients[i];
 
 		if (client->fd >= 0 && client->unsent.memory >= 0 &&
-		    send_welcome(client->fd, &client->unsent))
+		    send_welcome(client->fd, &client->unsent)) {
+			forget_unsent(control, client);
 			drop_client(control, client);
+		}
 	}
 }
 

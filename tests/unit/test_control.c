@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +21,17 @@ static struct mt_session session;
 static struct mt_control *control;
 static int hellos;
 static pid_t last_pid;
+static bool no_room; /* the kernel takes no message with a descriptor */
+
+/* In place of the C library's. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (no_room && message->msg_controllen) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
 			 uint64_t *ret_total_bytes)
@@ -184,4 +197,54 @@ Test(control, a_client_that_is_gone_harms_nobody)
 	cr_assert_eq(say(false, &hello, sizeof(hello), &memory), MT_WELCOME_OK);
 	close(memory);
 	cr_assert_eq(hellos, 2);
+}
+
+/* Connects `count` clients that say hello while no welcome can be sent. */
+static void greet_in_vain(int *clients, int count)
+{
+	struct mt_hello hello = good_hello();
+
+	no_room = true;
+	for (int i = 0; i < count; i++) {
+		clients[i] = connect_client(false);
+		cr_assert_eq(send(clients[i], &hello, sizeof(hello), MSG_NOSIGNAL),
+			     (ssize_t)sizeof(hello));
+		mt_control_serve(control);
+	}
+	cr_assert_eq(hellos, count);
+}
+
+static uint64_t unheard(void)
+{
+	struct mt_control_counts counts;
+
+	mt_control_counts(control, &counts);
+	return counts.unheard;
+}
+
+Test(control, a_welcome_that_waited_and_was_sent_is_no_loss)
+{
+	int client, memory;
+
+	greet_in_vain(&client, 1);
+	no_room = false;
+	cr_assert_eq(answer_to(client, &memory), MT_WELCOME_OK);
+	close(memory);
+	cr_assert_eq(unheard(), 0);
+	close(client);
+}
+
+Test(control, each_welcome_that_was_given_up_is_counted)
+{
+	static int clients[SILENT_CLIENTS];
+
+	greet_in_vain(clients, SILENT_CLIENTS);
+	/* Those beyond the limit, those that hang up, and those that are there at the end. */
+	for (int i = 0; i < SILENT_CLIENTS; i += 3)
+		close(clients[i]);
+	mt_control_serve(control);
+	cr_assert_eq(unheard(), SILENT_CLIENTS);
+	for (int i = 1; i < SILENT_CLIENTS; i++)
+		if (i % 3)
+			close(clients[i]);
 }
