@@ -31,10 +31,12 @@
  *   losses        map    cause -> uint, only causes that occurred; empty: nothing was lost
  *   order_stats   map    name -> uint: late, parked, unknown_frees, live_allocs, inherited_ends,
  *                        split_reallocs, dropped_begins, unchecked, corrupt_streams,
- *                        untranslated_tids
+ *                        unread_streams, untranslated_tids
  *   tracked       uint   images that registered
  *   untracked     array of maps pid int, path text, reason text, at most 1,000; nil: not known
  *   untracked_count uint all that were untracked; absent: not known
+ *   unheard       uint   programs that could not register, for want of memory or descriptors of
+ *                        the recorder; absent: 0
  *   not_loaded    uint   had no time to load the library; not in the above; absent: 0
  *   alive         array of int: processes that lived on when recording ended
  *   processes     array of maps: pid, parent_pid int; images, events uint; exit_status or
@@ -82,9 +84,11 @@
 #define MT_KEY_LOSSES	       "losses"
 #define MT_KEY_ORDER_STATS     "order_stats"
 #define MT_KEY_CORRUPT_STREAMS "corrupt_streams"
+#define MT_KEY_UNREAD_STREAMS  "unread_streams"
 #define MT_KEY_TRACKED	       "tracked"
 #define MT_KEY_UNTRACKED       "untracked"
 #define MT_KEY_UNTRACKED_COUNT "untracked_count"
+#define MT_KEY_UNHEARD	       "unheard"
 #define MT_KEY_NOT_LOADED      "not_loaded"
 #define MT_KEY_ALIVE	       "alive"
 #define MT_KEY_PROCESSES       "processes"

@@ -260,7 +260,7 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 	(void)mt_consumer_scan_threads(&image->consumer);
 	while (mt_consumer_next_thread(&image->consumer, &thread)) {
 		if (!add_reader(image, &thread)) {
-			order->sink.stats.corrupt_streams++;
+			order->sink.stats.unread_streams++;
 			continue;
 		}
 		image->readers[image->reader_count - 1]->proc_slot = thread.proc;
@@ -269,8 +269,9 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 		complete = mt_consumer_scan_procs(&image->consumer);
 	} while (mt_patience(complete));
 	while (mt_consumer_next_proc(&image->consumer, &proc)) {
+		/* Its threads are counted, each when it shows. */
 		if (!add_bind(order, image, &proc))
-			order->sink.stats.corrupt_streams++;
+			image->lacks_binds = true;
 	}
 	for (i = first; i < image->reader_count; i++) {
 		struct mt_reader *reader = image->readers[i];
@@ -282,7 +283,10 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 			bind_reader(order, reader, bind);
 		} else {
 			reader->stream.stopped = true;
-			order->sink.stats.corrupt_streams++;
+			if (image->lacks_binds)
+				order->sink.stats.unread_streams++;
+			else
+				order->sink.stats.corrupt_streams++;
 		}
 	}
 }

@@ -19,11 +19,12 @@ void mt_loss_sum(const struct mt_order_stats *order, const struct mt_encoder_sta
 	for (i = 0; i < MT_LOSS_CAUSES; i++)
 		ret_loss->total += ret_loss->by_cause[i];
 	ret_loss->corrupt_streams = order->corrupt_streams;
+	ret_loss->unread_streams = order->unread_streams;
 }
 
 bool mt_loss_is_none(const struct mt_loss *loss)
 {
-	return loss->total == 0 && loss->corrupt_streams == 0;
+	return loss->total == 0 && loss->corrupt_streams == 0 && loss->unread_streams == 0;
 }
 
 const char *mt_loss_name(unsigned cause)

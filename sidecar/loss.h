@@ -28,7 +28,9 @@ enum mt_loss_cause {
 struct mt_loss {
 	uint64_t total;
 	uint64_t by_cause[MT_LOSS_CAUSES];
-	uint64_t corrupt_streams; /* damaged by the program: how much was in them is not known */
+	/* How much was in these is not known. */
+	uint64_t corrupt_streams; /* damaged by the program */
+	uint64_t unread_streams;  /* for which the sidecar had no memory */
 };
 
 void mt_loss_sum(const struct mt_order_stats *order, const struct mt_encoder_stats *encoder,

@@ -66,6 +66,7 @@ struct mt_order_stats {
 	uint64_t unchecked;	 /* liveness bits were given up there */
 	uint64_t
 		corrupt_streams; /* shared memory that broke its own rules: reading stopped there */
+	uint64_t unread_streams; /* that there was no memory to read */
 	uint64_t untranslated_tids; /* numbers of another PID namespace that could not be translated
 				     */
 	uint64_t kernel_lost;

@@ -84,6 +84,7 @@ struct mt_image {
 	bool exec_asked;      /* an Exec from our side is in the queue */
 	bool abandoned;	      /* its process ended without recording */
 	bool alive_held;
+	bool lacks_binds;	    /* there was no memory for one of them */
 	struct mt_process *process; /* who attached it: its root */
 	struct mt_bind *root_bind;
 	uint64_t lost[MT_LOST_CAUSES];

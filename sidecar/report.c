@@ -46,9 +46,13 @@ static void report_losses(const struct mt_run *run)
 				    mt_loss_text(i));
 	}
 	if (run->loss.corrupt_streams)
-		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory, or found none "
-			    "here: what followed there is lost",
+		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory: what followed "
+			    "there is lost",
 			    run->loss.corrupt_streams, plural(run->loss.corrupt_streams));
+	if (run->loss.unread_streams)
+		mt_say_note("%" PRIu64 " thread%s could not be read, for want of memory here: what "
+			    "they recorded is lost",
+			    run->loss.unread_streams, plural(run->loss.unread_streams));
 }
 
 static void report_untracked(struct mt_run *run)

@@ -375,6 +375,7 @@ void mt_run_finish(struct mt_run *run)
 	mt_encoder_stop(run->encoder, &run->encoder_stats);
 	mt_coverage_finish(run->coverage, mt_clock_monotonic_ns());
 	collect(run);
+	closed.unheard = run->unheard;
 	closed.status_known = run->child.ended;
 	closed.status = run->child.status;
 	closed.order = mt_recorder_order(run->recorder);

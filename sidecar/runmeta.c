@@ -196,6 +196,7 @@ static void put_order_stats(struct mt_meta_builder *builder, const struct mt_ord
 	mt_meta_put_u64(builder, "dropped_begins", stats->dropped_begins);
 	mt_meta_put_u64(builder, "unchecked", stats->unchecked);
 	mt_meta_put_u64(builder, MT_KEY_CORRUPT_STREAMS, stats->corrupt_streams);
+	mt_meta_put_u64(builder, MT_KEY_UNREAD_STREAMS, stats->unread_streams);
 	mt_meta_put_u64(builder, "untranslated_tids", stats->untranslated_tids);
 	mt_meta_end(builder);
 }
@@ -292,6 +293,8 @@ static void put_totals(struct mt_meta_builder *builder, const struct mt_runmeta_
 	mt_meta_put_u64(builder, MT_KEY_TRACKED, totals.tracked);
 	if (totals.known)
 		mt_meta_put_u64(builder, MT_KEY_UNTRACKED_COUNT, totals.untracked);
+	if (closed->unheard)
+		mt_meta_put_u64(builder, MT_KEY_UNHEARD, closed->unheard);
 	if (totals.not_loaded)
 		mt_meta_put_u64(builder, MT_KEY_NOT_LOADED, totals.not_loaded);
 	mt_meta_begin_array(builder, MT_KEY_ALIVE);

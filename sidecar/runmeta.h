@@ -37,6 +37,7 @@ struct mt_runmeta_closed {
 	struct mt_coverage *coverage; /* finished */
 	const struct mt_encoder_stats *encoder;
 	const struct mt_loss *loss;
+	uint64_t unheard;   /* programs that could not register */
 	const pid_t *alive; /* processes that live on */
 	size_t alive_count;
 };
