@@ -2,17 +2,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/format.h"
 #include "tools/command.h"
 #include "tools/stat.h"
-
-/* How often --wait looks at the file. */
-#define WAIT_NS 50000000
+#include "tools/wait.h"
 
 static const char help[] =
 	"usage: memtrack stat [OPTION...] FILE\n"
@@ -82,50 +77,6 @@ static int run_stat(struct mt_stat *stat, bool json)
 	return status ? status : verdict;
 }
 
-/* Whether the recorder that the file names has ended without closing it, as far as one can tell. */
-static bool recorder_is_gone(const struct mt_artifact_reader *reader)
-{
-	struct mt_meta_value open;
-	int64_t pid;
-
-	if (!mt_artifact_reader_meta(reader, MT_META_OPEN, 0, &open) ||
-	    !mt_meta_get_i64(&open, MT_KEY_RECORDER_PID, &pid) || pid <= 0 || pid > INT32_MAX)
-		return false;
-	return kill((pid_t)pid, 0) && errno == ESRCH;
-}
-
-/* Returns 0 when the file is closed or never will be, or an exit status, said. */
-static int wait_closed(const char *command, const char *path)
-{
-	bool last_look = false;
-
-	for (;;) {
-		const struct timespec pause = { .tv_nsec = WAIT_NS };
-		struct mt_input input;
-		bool done;
-
-		if (mt_input_open(&input, command, path))
-			return MT_EXIT_FAILED;
-		if (mt_artifact_reader_load_meta(input.reader)) {
-			mt_input_close(&input);
-			return MT_EXIT_FAILED;
-		}
-		/* An empty file has been made, and its first frame is on its way. */
-		done = mt_input_state(&input) != MT_INPUT_OPEN &&
-		       mt_artifact_reader_totals(input.reader)->size;
-		/* It may have closed the file between the two looks: look once more. */
-		if (!done && last_look)
-			done = true;
-		else
-			last_look = recorder_is_gone(input.reader);
-		mt_input_close(&input);
-		if (done)
-			return 0;
-		if (!last_look)
-			nanosleep(&pause, NULL);
-	}
-}
-
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -160,9 +111,7 @@ static int run(int argc, char **argv)
 	path = mt_command_file(argc, argv);
 	if (!path)
 		return MT_EXIT_USAGE;
-	if (wait && !strcmp(path, "-"))
-		return mt_command_misused(argv[0], "--wait needs a file, not standard input");
-	ret = wait ? wait_closed(argv[0], path) : 0;
+	ret = wait ? mt_wait_closed(argv[0], path) : 0;
 	if (ret)
 		return ret;
 	if (mt_input_open(&stat.input, argv[0], path))

@@ -7,6 +7,7 @@
 
 #include "tools/command.h"
 #include "tools/verify.h"
+#include "tools/wait.h"
 
 #define LIMIT_DEFAULT 20u
 #define LIMIT_MAX     1000000u
@@ -17,6 +18,10 @@ static const char help[] =
 	"allocated while live or freed while dead, timestamps going back, Fork, Exec and Exit\n"
 	"out of place, stacks without a definition; and what was lost.\n\n"
 	"  --json        print one JSON object; the man page lists its keys\n"
+	"  --wait        first wait until the recording is finished\n"
+	"  --require-complete\n"
+	"                a run with untracked programs, or of which the kernel could not tell\n"
+	"                whether it had some, is not clean either\n"
 	"  --limit N     show the first N places (default 20); all are counted\n"
 	"  --threads N   use so many threads (default: one for each core)\n"
 	"  --no-hints    do not use or check what hints say of frames\n"
@@ -71,7 +76,7 @@ static int run_verify(struct mt_verify *verify, bool json)
 {
 	const struct mt_replay_options options = { on_finding, verify, verify->threads };
 	const char *verdict;
-	bool clean, open;
+	bool clean, open, whole;
 	int status, damage;
 	int ret;
 
@@ -88,8 +93,9 @@ static int run_verify(struct mt_verify *verify, bool json)
 	damage = mt_input_verdict(&verify->input);
 	/* Without its end nobody knows what was lost. */
 	open = mt_input_state(&verify->input) == MT_INPUT_OPEN;
-	clean = !mt_verify_contradictions(verify) && !verify->info.lost && !verify->info.spoiled &&
-		!open;
+	whole = !verify->info.lost && !verify->info.spoiled && !verify->info.unread &&
+		(!verify->require_complete || mt_run_info_complete(&verify->info));
+	clean = !mt_verify_contradictions(verify) && whole && !open;
 	verdict = damage ? "damaged" : clean ? "clean" : open ? "not closed" : "not clean";
 	status = json ? mt_verify_print_json(verify, verdict)
 		      : mt_verify_print_text(verify, verdict);
@@ -115,45 +121,67 @@ static int parse_limit(const char *text, size_t *ret_limit)
 	return 0;
 }
 
-static int run(int argc, char **argv)
+struct choice {
+	struct mt_input_options reading;
+	bool json;
+	bool wait;
+};
+
+/* Returns 0, or MT_EXIT_USAGE having said why. */
+static int take_options(int argc, char **argv, struct mt_verify *verify, struct choice *choice)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, MT_OPT_JSON },
+		{ "wait", no_argument, NULL, MT_OPT_WAIT },
+		{ "require-complete", no_argument, NULL, MT_OPT_REQUIRE_COMPLETE },
 		{ "limit", required_argument, NULL, MT_OPT_LIMIT },
 		{ "threads", required_argument, NULL, MT_OPT_THREADS },
 		MT_INPUT_NO_HINTS_OPTION,
 		{ 0 },
 	};
-	/* What stands behind damage is not judged, but it is counted, and searched for more. */
-	struct mt_input_options reading = { .keep_going = true };
-	struct mt_verify verify = { .limit = LIMIT_DEFAULT, .threads = mt_command_cores() };
-	bool json = false;
-	const char *path;
-	int option, ret, status = 0;
+	int option, status = 0;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (!status && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == MT_OPT_JSON)
-			json = true;
+			choice->json = true;
+		else if (option == MT_OPT_WAIT)
+			choice->wait = true;
+		else if (option == MT_OPT_REQUIRE_COMPLETE)
+			verify->require_complete = true;
 		else if (option == MT_OPT_THREADS)
-			status = mt_command_threads(argv[0], optarg, &verify.threads);
-		else if (mt_input_take_option(&reading, option))
+			status = mt_command_threads(argv[0], optarg, &verify->threads);
+		else if (mt_input_take_option(&choice->reading, option))
 			continue;
 		else if (option != MT_OPT_LIMIT)
-			return mt_command_hint(argv[0]);
-		else if (parse_limit(optarg, &verify.limit))
-			return mt_command_misused(argv[0], "'%s' is not a number up to %u", optarg,
-						  LIMIT_MAX);
-		if (status)
-			return status;
+			status = mt_command_hint(argv[0]);
+		else if (parse_limit(optarg, &verify->limit))
+			status = mt_command_misused(argv[0], "'%s' is not a number up to %u",
+						    optarg, LIMIT_MAX);
 	}
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	/* What stands behind damage is not judged, but it is counted, and searched for more. */
+	struct choice choice = { .reading.keep_going = true };
+	struct mt_verify verify = { .limit = LIMIT_DEFAULT, .threads = mt_command_cores() };
+	int ret = take_options(argc, argv, &verify, &choice);
+	const char *path;
+
+	if (ret)
+		return ret;
 	path = mt_command_file(argc, argv);
 	if (!path)
 		return MT_EXIT_USAGE;
+	ret = choice.wait ? mt_wait_closed(argv[0], path) : 0;
+	if (ret)
+		return ret;
 	if (mt_input_open(&verify.input, argv[0], path))
 		return MT_EXIT_FAILED;
-	reading.one_thread = verify.threads == 1;
-	mt_input_use(&verify.input, &reading);
-	ret = run_verify(&verify, json);
+	choice.reading.one_thread = verify.threads == 1;
+	mt_input_use(&verify.input, &choice.reading);
+	ret = run_verify(&verify, choice.json);
 	mt_run_info_fini(&verify.info);
 	mt_replay_free(verify.replay);
 	free(verify.places);

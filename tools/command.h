@@ -47,6 +47,7 @@ enum mt_long_option {
 	MT_OPT_CODEC,
 	MT_OPT_LEVEL,
 	MT_OPT_FORCE,
+	MT_OPT_REQUIRE_COMPLETE,
 };
 
 /*

@@ -7,6 +7,7 @@ libmttools_la_SOURCES = \
 	tools/cmd_dump.c \
 	tools/cmd_modules.c tools/module_table.c tools/module_table.h \
 	tools/cmd_recompress.c tools/cmd_repair.c tools/rewrite.c tools/rewrite.h \
+	tools/wait.c tools/wait.h \
 	tools/cmd_stat.c tools/stat_json.c tools/stat_text.c tools/stat.h \
 	tools/cmd_verify.c tools/verify_print.c tools/verify.h \
 	tools/command.c tools/command.h \

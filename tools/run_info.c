@@ -154,8 +154,13 @@ int mt_run_info_init(struct mt_run_info *info, const struct mt_artifact_reader *
 	}
 	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_LOSSES, &value))
 		read_losses(info, &value);
-	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_ORDER_STATS, &value))
-		(void)mt_meta_get_u64(&value, MT_KEY_CORRUPT_STREAMS, &info->spoiled); /* or 0 */
+	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_ORDER_STATS, &value)) {
+		/* What is absent stays 0. */
+		(void)mt_meta_get_u64(&value, MT_KEY_CORRUPT_STREAMS, &info->spoiled);
+		(void)mt_meta_get_u64(&value, MT_KEY_UNREAD_STREAMS, &info->unread);
+	}
+	if (info->has_closed)
+		(void)mt_meta_get_u64(&info->closed, MT_KEY_UNHEARD, &info->unheard); /* or 0 */
 	if (info->has_closed && mt_meta_get(&info->closed, MT_KEY_UNTRACKED, &value))
 		info->untracked_known = value.object.type == MT_MP_ARRAY;
 	while (mt_run_info_untracked(info, &walk, &value))
@@ -171,6 +176,15 @@ void mt_run_info_fini(struct mt_run_info *info)
 	mt_u64_map_fini(&info->listed);
 	mt_u64_map_fini(&info->pids);
 	free(info->processes);
+}
+
+bool mt_run_info_complete(const struct mt_run_info *info)
+{
+	uint64_t untracked;
+
+	return info->has_closed && info->losses_known && !info->lost && !info->spoiled &&
+	       !info->unread && !info->unheard &&
+	       mt_meta_get_u64(&info->closed, MT_KEY_UNTRACKED_COUNT, &untracked) && !untracked;
 }
 
 int mt_run_info_flagged(const struct mt_run_info *info, uint64_t frame, uint64_t index)

@@ -40,8 +40,10 @@ struct mt_run_info {
 	struct mt_run_loss losses[MT_RUN_LOSSES];
 	uint64_t spoiled; /* threads whose buffers were damaged: what was left in them is not known
 			   */
+	uint64_t unread;  /* threads that the recorder had no memory to read */
 	bool untracked_known;
-	uint64_t untracked;
+	uint64_t untracked;			/* listed */
+	uint64_t unheard;			/* programs that could not register: in no list */
 	uint64_t anomalies[MT_ANOMALY_REASONS]; /* flagged, as counted by the recorder */
 	struct mt_u64_map listed;		/* of them: place -> reason */
 	struct mt_run_process *processes;
@@ -52,6 +54,9 @@ struct mt_run_info {
 /* Reads all metadata that the reader has passed. Returns 0 or -ENOMEM. */
 int mt_run_info_init(struct mt_run_info *info, const struct mt_artifact_reader *reader);
 void mt_run_info_fini(struct mt_run_info *info);
+
+/* True when the recorder says that nothing was lost and nothing ran untracked. */
+bool mt_run_info_complete(const struct mt_run_info *info);
 
 /* The recorder's reason for flagging this event, or -1. */
 int mt_run_info_flagged(const struct mt_run_info *info, uint64_t frame, uint64_t index);

@@ -199,6 +199,7 @@ static void put_run(struct mt_json *json, const struct mt_run_info *info)
 	put_meta(json, "losses", info->losses_known, &info->closed, MT_KEY_LOSSES);
 	put_meta(json, "tracked", info->has_closed, &info->closed, MT_KEY_TRACKED);
 	put_untracked(json, info);
+	mt_json_u64(json, "unheard", info->unheard);
 	put_meta(json, "alive", info->has_closed, &info->closed, MT_KEY_ALIVE);
 	mt_json_begin(json, "anomalies", '{');
 	for (int reason = 0; reason < MT_ANOMALY_REASONS; reason++)

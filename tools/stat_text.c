@@ -187,6 +187,15 @@ static void print_untracked(const struct mt_run_info *info)
 	}
 }
 
+static void print_unheard(const struct mt_run_info *info)
+{
+	if (!info->unheard)
+		return;
+	label("");
+	printf("untracked: %s that could not register: the recorder had no memory or descriptor\n",
+	       number(info->unheard));
+}
+
 static void print_coverage(const struct mt_run_info *info)
 {
 	uint64_t tracked, untracked = info->untracked, not_loaded;
@@ -198,6 +207,7 @@ static void print_coverage(const struct mt_run_info *info)
 		printf("tracked: not known, ");
 	if (!info->untracked_known) {
 		puts("untracked: not known");
+		print_unheard(info);
 		return;
 	}
 	/* The list holds images that had no time to load the library too; the count does not. */
@@ -207,6 +217,7 @@ static void print_coverage(const struct mt_run_info *info)
 		printf(", %s with no time to load the library", number(not_loaded));
 	putchar('\n');
 	print_untracked(info);
+	print_unheard(info);
 }
 
 /* What a count of order_stats says to a user; a name from another version stays as it is. */
@@ -225,6 +236,7 @@ static const char *order_words(const char *name)
 		{ "dropped_begins", "reallocs that never returned" },
 		{ "unchecked", "events unchecked for want of memory" },
 		{ "corrupt_streams", "threads with damaged buffers" },
+		{ "unread_streams", "threads unread for want of memory" },
 		{ "untranslated_tids", "threads under their own namespace's number" },
 	};
 

@@ -25,6 +25,7 @@ struct mt_verify {
 	struct mt_verify_place *places;
 	size_t limit;
 	unsigned threads;
+	bool require_complete;
 	size_t places_count;
 	uint64_t unread_events; /* behind the first damage */
 };

@@ -82,6 +82,11 @@ static void print_losses(const struct mt_verify *verify)
 	if (info->spoiled)
 		printf("damaged buffers: of %s threads; what was left in them is not known\n",
 		       mt_sum_text(info->spoiled, true, number));
+	if (info->unread)
+		printf("unread: %s threads, for want of memory; what they recorded is not known\n",
+		       mt_sum_text(info->unread, true, number));
+	if (verify->require_complete)
+		printf("complete: %s\n", mt_run_info_complete(info) ? "yes" : "no");
 }
 
 int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
@@ -168,6 +173,8 @@ static void put_summary(struct mt_json *json, const struct mt_verify *verify)
 	else
 		mt_json_null(json, "lost");
 	mt_json_u64(json, "damaged_buffers", info->spoiled);
+	mt_json_u64(json, "unread_buffers", info->unread);
+	mt_json_bool(json, "complete", mt_run_info_complete(info));
 	mt_json_begin(json, "losses", '{');
 	for (size_t i = 0; i < info->losses_count; i++)
 		mt_json_u64(json, info->losses[i].cause, info->losses[i].count);

@@ -25,6 +25,40 @@ sed 's/^map order_stats/&\nu64 corrupt_streams 2/' "$SCRIPTS/tree.script" | "$MT
 gives "damaged buffers: ends with 1" 1 "$MEMTRACK" verify spoiled
 tap_check "damaged buffers: are said" grep -q '^damaged buffers: of 2 threads' out
 
+sed 's/^map order_stats/&\nu64 unread_streams 2/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" unread
+gives "unread threads: ends with 1" 1 "$MEMTRACK" verify unread
+tap_check "unread threads: are said, for what they are" grep -q '^unread: 2 threads, for want of memory' out
+tap_check "unread threads: are not called damaged" test "$(grep -c damaged out)" -eq 0
+
+# Programs that ran untracked contradict nothing: whoever wants to know of them says so.
+# complete TEXT STATUS ANSWER SED-SCRIPT
+complete()
+{
+	sed -e '/^array untracked/,/^array processes/{/^array processes/!d}' \
+		-e 's/^map order_stats/u64 untracked_count 0\n&/' "$SCRIPTS/tree.script" |
+		sed "$4" | "$MT_BUILDDIR/tests/e2e/mkartifact" complete
+	gives "$1: is clean" 0 "$MEMTRACK" verify complete
+	gives "$1, --require-complete: ends with $2" "$2" "$MEMTRACK" verify --require-complete complete
+	tap_equal "$1, --require-complete: is said" "complete: $3" "$(grep ^complete: out)"
+}
+complete "all tracked" 0 yes ''
+complete "one untracked" 1 no 's/^u64 untracked_count 0/u64 untracked_count 1/'
+complete "untracked not known" 1 no '/^u64 untracked_count 0/d'
+complete "one unheard" 1 no 's/^u64 untracked_count 0/&\nu64 unheard 1/'
+tap_check "one unheard: stat says so" sh -c '"$1" stat complete | grep -q "untracked: 1 that could not register"' sh "$MEMTRACK"
+
+# --wait: until the file is closed.
+sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" slow
+"$MEMTRACK" verify --wait slow >waited 2>&1 &
+waiting=$!
+sleep 0.3
+tap_check "--wait: waits for a file that is not closed" kill -0 $waiting
+"$MT_BUILDDIR/tests/e2e/mkartifact" closed <"$SCRIPTS/tree.script"
+mv closed slow
+wait $waiting
+tap_equal "--wait: then verifies it" "0 verdict: clean" "$? $(tail -n 1 waited)"
+gives "--wait needs a file" 2 "$MEMTRACK" verify --wait -
+
 # A file that is cut between frames has no contradiction as far as it goes, but who knows its losses?
 sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" open
 gives "not closed: ends with 1" 1 "$MEMTRACK" verify open
