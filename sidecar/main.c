@@ -73,12 +73,22 @@ static int cannot_run(const char *name, int err)
 	return err == -ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
 }
 
+/* After the report. Returns 0, or the status that --require-complete asks for. */
+static int end_whole(struct mt_run *run)
+{
+	bool whole = !run->options->require_complete || mt_report_is_complete(run);
+
+	if (!whole)
+		mt_say_error("the recording is not complete (--require-complete)");
+	mt_run_close(run, false);
+	return whole ? 0 : MT_EXIT_FAILURE;
+}
+
 static int run_command(struct mt_run *run)
 {
 	const struct mt_options *options = run->options;
 	struct mt_loop *loop = NULL;
-	bool complete;
-	int err;
+	int status, err;
 
 	err = mt_run_prepare(run);
 	if (err)
@@ -114,13 +124,11 @@ static int run_command(struct mt_run *run)
 	mt_loop_free(loop);
 	mt_run_finish(run);
 	mt_report(run);
-	complete = mt_report_is_complete(run);
-	mt_run_close(run, false);
-	if (options->require_complete && !complete) {
-		mt_say_error("the recording is not complete (--require-complete)");
-		return MT_EXIT_FAILURE;
-	}
-	end_as(run->child.status);
+	status = run->child.status;
+	err = end_whole(run);
+	if (err)
+		return err;
+	end_as(status);
 
 fail:
 	mt_run_close(run, true);
@@ -147,14 +155,14 @@ static void detach(int ready_fd)
 	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
-	for (fd = 0; null >= 0 && fd <= 2; fd++) {
-		/* A terminal waits for nobody; it may have our last words. */
-		if (fd == ready_fd || (fd == STDERR_FILENO && isatty(fd)))
-			continue;
-		dup3(null, fd, O_CLOEXEC);
+	for (fd = 0; null >= 0 && fd < STDERR_FILENO; fd++) {
+		if (fd != ready_fd)
+			dup3(null, fd, O_CLOEXEC);
 	}
 	close(null);
 	mt_close_all_but(ready_fd);
+	if (ready_fd != STDERR_FILENO)
+		mt_say_let_go();
 }
 
 static int attach(struct mt_run *run)
@@ -165,6 +173,8 @@ static int attach(struct mt_run *run)
 
 	detach(ready_fd);
 	run->root = (pid_t)run->options->attach;
+	/* Until it is answered, the program says our errors, as its own. */
+	mt_say_hold_errors(true);
 	err = mt_run_prepare(run);
 	if (!err)
 		err = mt_run_start(run);
@@ -175,6 +185,7 @@ static int attach(struct mt_run *run)
 		mt_run_close(run, true);
 		return MT_EXIT_FAILURE;
 	}
+	mt_say_hold_errors(false);
 	answer(ready_fd, "", run->session.value);
 	close(ready_fd);
 	mt_session_clean_leftovers(&run->session);
@@ -182,8 +193,7 @@ static int attach(struct mt_run *run)
 	mt_loop_free(loop);
 	mt_run_finish(run);
 	mt_report(run);
-	mt_run_close(run, false);
-	return 0;
+	return end_whole(run);
 }
 
 int main(int argc, char **argv)

@@ -500,6 +500,13 @@ void mt_options_help(FILE *out)
 			fprintf(out, " (default: %s)", entry->initial);
 		fputc('\n', out);
 	}
+	fputs("\nWithout memtrack-preload: LD_PRELOAD=.../libmemtrack-preload.so command. Then "
+	      "options are\n"
+	      "variables, the status is the command's alone, and the summary comes when the last "
+	      "process\n"
+	      "has ended; memtrack verify --wait --require-complete FILE tells what it would have "
+	      "been.\n",
+	      out);
 	fputs("\nEach option can be given as a variable too: --max-wait=5 is MEMTRACK_MAX_WAIT=5.\n"
 	      "SIZE takes K, M and G. Exit status: the command's; 125 memtrack failed,\n"
 	      "126 the command could not be run, 127 it was not found.\n",

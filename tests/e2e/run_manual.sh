@@ -6,12 +6,76 @@ library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 MEMTRACK_OUTPUT=$WORK/run
 export MEMTRACK_OUTPUT
 
-LD_PRELOAD=$library "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
+LD_PRELOAD=$library "$PROGRAMS/blocks" 1000 12345 >"$WORK/out" 2>"$WORK/err"
 tap_equal "a program by itself ends as itself" 0 $?
-tap_check "a program by itself: nothing is printed" test ! -s "$WORK/err"
+tap_check "a program by itself: nothing on standard output" test ! -s "$WORK/out"
 tap_check "a program by itself: the file is finished" bounded 20 "$MEMTRACK" stat --wait "$WORK/run"
 tap_equal "a program by itself: all blocks" 1000 "$(count_size run 12345)"
 verified "a program by itself" run
+tap_check "a program by itself: the summary comes" wait_for 10 grep -q "^memtrack: $WORK/run: .* 0 lost" "$WORK/err"
+tap_equal "a program by itself: the summary is all" 1 "$(wc -l <"$WORK/err")"
+
+# A pipe is not held open for the summary: who reads it to its end gets that when the program ends,
+# however long others of the tree live. Who still reads gets the summary.
+mkfifo "$WORK/hold" "$WORK/pipe"
+rm -f "$WORK/run"
+LD_PRELOAD=$library sh -c '(exec 2>/dev/null; read -r line <"$1") & echo said >&2' sh "$WORK/hold" 2>"$WORK/pipe" &
+tap_equal "a pipe ends with the program" "said" "$(bounded 20 cat "$WORK/pipe")"
+echo go >"$WORK/hold"
+bounded 20 "$MEMTRACK" stat --wait "$WORK/run" >"$WORK/stat"
+rm -f "$WORK/run"
+said=$({
+	LD_PRELOAD=$library "$PROGRAMS/blocks" 10 10
+	bounded 20 "$MEMTRACK" stat --wait "$WORK/run" >"$WORK/stat"
+	sleep 0.5
+} 2>&1)
+tap_check "who still reads the pipe gets the summary" \
+	sh -c 'echo "$1" | grep -q "^memtrack: .* 0 lost"' sh "$said"
+rm -f "$WORK/run"
+MEMTRACK_QUIET=1 LD_PRELOAD=$library "$PROGRAMS/blocks" 10 10 2>"$WORK/err"
+bounded 20 "$MEMTRACK" verify --wait "$WORK/run" >"$WORK/verify"
+tap_equal "verify --wait: is clean" 0 $?
+sleep 0.5
+tap_check "quiet: no summary" test ! -s "$WORK/err"
+
+# Nobody gets the sidecar's status: it is said, and verify gives it.
+for bpf in auto off; do
+	rm -f "$WORK/run"
+	MEMTRACK_BPF=$bpf MEMTRACK_QUIET=1 MEMTRACK_REQUIRE_COMPLETE=1 LD_PRELOAD=$library \
+		"$PROGRAMS/blocks" 10 10 2>"$WORK/err"
+	tap_equal "require-complete, bpf $bpf: the program ends as itself" 0 $?
+	bounded 20 "$MEMTRACK" verify --wait --require-complete "$WORK/run" >"$WORK/verify"
+	echo $? >"$WORK/status"
+	"$MEMTRACK" stat "$WORK/run" | grep -q 'untracked: not known'
+	knows=$?
+	tap_equal "require-complete, bpf $bpf: verify tells" $((1 - knows)) "$(cat "$WORK/status")"
+	if test "$knows" -eq 1; then
+		sleep 0.5
+		tap_check "require-complete, bpf $bpf: all is well, nothing is said" test ! -s "$WORK/err"
+	else
+		tap_check "require-complete, bpf $bpf: it is said, although quiet" \
+			wait_for 10 grep -q 'not complete (--require-complete)' "$WORK/err"
+	fi
+done
+
+# By hand: whoever starts the sidecar gets its status.
+by_hand()
+{
+	sidecar=$(find_built memtrack-sidecar)
+	mkfifo "$WORK/go.$1"
+	sh -c 'read -r line <"$1"; exec "$2" 10 10' sh "$WORK/go.$1" "$PROGRAMS/blocks" &
+	root=$!
+	"$sidecar" --attach $root --ready-fd 1 --require-complete "--bpf=$1" -q -o "$WORK/hand.$1" \
+		>"$WORK/ready" 2>"$WORK/err" &
+	attached=$!
+	tap_check "by hand, bpf $1: it says when it is ready" wait_for 10 grep -q '^1:' "$WORK/ready"
+	echo go >"$WORK/go.$1"
+	wait $root
+	wait $attached
+	tap_equal "by hand, bpf $1: its status says that the program was untracked" 125 $?
+}
+by_hand auto
+by_hand off
 
 # What the first image had mapped before the sidecar's sources were open is known all the same, once.
 for bpf in auto off; do
@@ -47,5 +111,6 @@ tap_equal "a daemon: its blocks are there" 100 "$(count_size run 44444)"
 MEMTRACK_OUTPUT=/no/such/folder/file
 LD_PRELOAD=$library "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
 tap_equal "an output that cannot be written: the program runs all the same" 0 $?
+sleep 0.5
 tap_equal "an output that cannot be written: it is said once" 1 "$(grep -c memtrack "$WORK/err")"
 tap_done
