@@ -31,15 +31,45 @@ static bool is_ours(const char *element, size_t len)
 	       (len == name || element[len - name - 1] == '/');
 }
 
-static bool has_us(const char *value)
+/* The element of an LD_PRELOAD value that is ours, or NULL. */
+static const char *find_us(const char *value, size_t *ret_len)
 {
 	size_t len;
 
 	for (; value != NULL && (len = next_element(&value)) != 0; value += len) {
-		if (is_ours(value, len))
-			return true;
+		if (is_ours(value, len)) {
+			*ret_len = len;
+			return value;
+		}
 	}
-	return false;
+	return NULL;
+}
+
+static bool has_us(const char *value)
+{
+	size_t len;
+
+	return find_us(value, &len) != NULL;
+}
+
+/* An allocator in front of us would be called in our place. */
+static bool has_us_first(const char *value)
+{
+	size_t len;
+
+	return value != NULL && (len = next_element(&value)) != 0 && is_ours(value, len);
+}
+
+/* The value of LD_PRELOAD in `environment`, or NULL. Of several, ld.so takes the last. */
+static const char *preload_of(char *const *environment)
+{
+	const char *value = NULL;
+
+	for (; environment != NULL && *environment != NULL; environment++) {
+		if (strncmp(*environment, PRELOAD, sizeof(PRELOAD) - 1) == 0)
+			value = *environment + sizeof(PRELOAD) - 1;
+	}
+	return value;
 }
 
 void mt_follow_set_path(const char *path)
@@ -61,7 +91,7 @@ void mt_follow_set_path(const char *path)
 
 bool mt_follow_names_us(char *const *environment)
 {
-	return has_us(mt_settings_get(environment, "LD_PRELOAD"));
+	return has_us(preload_of(environment));
 }
 
 struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target)
@@ -69,17 +99,16 @@ struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target)
 	struct mt_follow_plan plan = { .given = given };
 	const char *follow = mt_settings_get(given, "MEMTRACK_FOLLOW");
 	const char *session = mt_settings_get(given, MT_ENV_SESSION);
-	bool ours, wanted;
 	size_t count = 0;
+	bool wanted;
 
-	plan.preload = mt_settings_get(given, "LD_PRELOAD");
-	ours = has_us(plan.preload);
+	plan.preload = preload_of(given);
 	wanted = mt_follow.on && mt_follow.path[0] != '\0' &&
 		 !(follow != NULL && strcmp(follow, "0") == 0);
 	if (target == MT_TARGET_ORDINARY && wanted)
-		plan.add = !ours || session == NULL ||
+		plan.add = !has_us_first(plan.preload) || session == NULL ||
 			   strcmp(session, mt_follow.session + sizeof(MT_ENV_SESSION)) != 0;
-	if (!plan.add && !(target == MT_TARGET_UNFIT && ours))
+	if (!plan.add && !(target == MT_TARGET_UNFIT && has_us(plan.preload)))
 		return plan;
 	while (given != NULL && given[count] != NULL && count < MT_FOLLOW_POINTERS_MAX)
 		count++;
@@ -97,7 +126,10 @@ static bool is_entry(const char *entry, const char *name)
 	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
-/* Writes the new LD_PRELOAD entry. Returns false when nothing is left in it. */
+/*
+ * Writes the new LD_PRELOAD entry: us in front, or without us. Returns false when nothing is left
+ * in it.
+ */
 static bool build_preload(const struct mt_follow_plan *plan, char *text)
 {
 	const char *value = plan->preload;
@@ -106,14 +138,19 @@ static bool build_preload(const struct mt_follow_plan *plan, char *text)
 	size_t len;
 
 	memcpy(text, PRELOAD, sizeof(PRELOAD));
-	if (plan->add && !has_us(value)) {
-		len = strlen(mt_follow.path);
-		memcpy(end, mt_follow.path, len);
+	if (plan->add) {
+		const char *ours = find_us(value, &len);
+
+		if (ours == NULL) {
+			ours = mt_follow.path;
+			len = strlen(ours);
+		}
+		memcpy(end, ours, len);
 		end += len;
 		first = false;
 	}
 	for (; value != NULL && (len = next_element(&value)) != 0; value += len) {
-		if (!plan->add && is_ours(value, len))
+		if (is_ours(value, len))
 			continue;
 		if (!first)
 			*end++ = ':';
