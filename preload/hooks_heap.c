@@ -83,12 +83,20 @@ MT_HOOK void MT_NAME(free)(void *block)
 	mt_guard_set(thread, MT_GUARD_NONE);
 }
 
+/* These three are in no or few libraries' malloc, and their names are not reserved to it. */
+
 MT_HOOK void MT_NAME(cfree)(void *block)
 {
 	struct mt_thread *thread = &mt_thread;
+	void (*others)(void *);
 
 	if (mt_unlikely(thread->guard != MT_GUARD_NONE)) {
 		nested_free(thread, block);
+		return;
+	}
+	others = (void (*)(void *))mt_real_find_others(MT_REAL_INDEX(cfree));
+	if (mt_unlikely(others != NULL)) {
+		others(block);
 		return;
 	}
 	begin_free(thread, block);
@@ -99,9 +107,15 @@ MT_HOOK void MT_NAME(cfree)(void *block)
 MT_HOOK void MT_NAME(free_sized)(void *block, size_t size)
 {
 	struct mt_thread *thread = &mt_thread;
+	void (*others)(void *, size_t);
 
 	if (mt_unlikely(thread->guard != MT_GUARD_NONE)) {
 		nested_free(thread, block);
+		return;
+	}
+	others = (void (*)(void *, size_t))mt_real_find_others(MT_REAL_INDEX(free_sized));
+	if (mt_unlikely(others != NULL)) {
+		others(block, size);
 		return;
 	}
 	begin_free(thread, block);
@@ -112,9 +126,16 @@ MT_HOOK void MT_NAME(free_sized)(void *block, size_t size)
 MT_HOOK void MT_NAME(free_aligned_sized)(void *block, size_t align, size_t size)
 {
 	struct mt_thread *thread = &mt_thread;
+	void (*others)(void *, size_t, size_t);
 
 	if (mt_unlikely(thread->guard != MT_GUARD_NONE)) {
 		nested_free(thread, block);
+		return;
+	}
+	others = (void (*)(void *, size_t, size_t))mt_real_find_others(
+		MT_REAL_INDEX(free_aligned_sized));
+	if (mt_unlikely(others != NULL)) {
+		others(block, align, size);
 		return;
 	}
 	begin_free(thread, block);

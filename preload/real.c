@@ -335,3 +335,17 @@ void *mt_real_find_late(size_t index)
 		memcpy((char *)&mt_real + names[index].offset, &search.found, sizeof(void *));
 	return search.found;
 }
+
+void *mt_real_find_others(size_t index)
+{
+	void *next;
+
+	(void)mt_real_resolve(); /* false only inside the look-up, which does not come here */
+	if (owners[index] == 0)
+		return mt_real_find_late(index);
+	next = ((void **)&mt_real)[index];
+	if (mt_range_has(&mt_objects.heap, next) || mt_range_has(&mt_objects.libc, next) ||
+	    mt_range_has(&mt_objects.self, next))
+		return NULL;
+	return next;
+}

@@ -55,6 +55,12 @@ bool mt_real_resolve(void);
  */
 void *mt_real_find_late(size_t index);
 
+/*
+ * For a name that the next heap need not have (free_sized, cfree): a library's own function of that
+ * name, with which its callers mean something else. NULL: there is none.
+ */
+void *mt_real_find_others(size_t index);
+
 /* True when the two functions, by index, come from one object. */
 bool mt_real_same_owner(size_t left, size_t right);
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Kind 37: nothing of ours clashes with what is the program's. The library exports the hooks alone and
 # needs libc alone, and a program (or a library of its) that has functions and data with the names of
-# all our internal ones calls its own, and we call ours.
+# all our internal ones calls its own, and we call ours. Nor do the hooks whose names this libc leaves
+# free take the calls that a library means for a function of its own.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 need_command nm binutils
@@ -64,4 +65,41 @@ LD_PRELOAD=$WORK/libclash.so bounded 60 "$LAUNCHER" -q -o "$WORK/run" -- "$PROGR
 tap_verdict "a library with those names, preloaded beside ours: ends well" $? "$WORK/err"
 verified "a library with those names, preloaded beside ours" run
 tap_equal "a library with those names, preloaded beside ours: every block is there" 6 "$(count_size run 100003)"
+
+cat >"$WORK/pool.c" <<'END'
+#include <stdlib.h>
+static char pool[4096];
+static int given;
+static void give(void *block) { if (block != pool) abort(); given++; }
+void free_sized(void *block, size_t size) { if (size != 64) abort(); give(block); }
+void free_aligned_sized(void *block, size_t align, size_t size) { if (align != 8 || size != 64) abort(); give(block); }
+void cfree(void *block) { give(block); }
+int use_pool(void);
+int use_pool(void)
+{
+	given = 0;
+	free_sized(pool, 64);
+	free_aligned_sized(pool, 8, 64);
+#ifndef LATE /* then libc comes first, whose old cfree it is */
+	cfree(pool);
+#endif
+	return given;
+}
+END
+cat >"$WORK/pool_user.c" <<'END'
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	void *handle = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : RTLD_DEFAULT;
+	int (*use_pool)(void) = (int (*)(void))dlsym(handle, "use_pool");
+
+	return !use_pool || use_pool() < 2;
+}
+END
+$cc -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libpool.so" "$WORK/pool.c" &&
+	$cc -w -O0 -fno-builtin -fPIC -shared -DLATE -o "$WORK/libpool2.so" "$WORK/pool.c" &&
+	$cc -w -O0 -o "$WORK/opens_pool" "$WORK/pool_user.c" -ldl &&
+	$cc -w -O0 -o "$WORK/has_pool" "$WORK/pool_user.c" -Wl,--no-as-needed "$WORK/libpool.so" -ldl || exit 1
+tracked "a library with a free_sized and a cfree of its own" "$WORK/has_pool"
+tracked "the same, loaded late" "$WORK/opens_pool" "$WORK/libpool2.so"
 tap_done
