@@ -100,7 +100,8 @@ enum mt_lost {
 	MT_LOST_POLICY,	 /* no chunk, policy drop */
 	MT_LOST_TIMEOUT, /* no chunk, waited max_wait_ms in vain, or the sidecar was dead */
 	MT_LOST_NO_SLOT, /* no process or thread slot */
-	MT_LOST_SANDBOX, /* the program forbade what recording needs (strict seccomp, no RDTSC) */
+	MT_LOST_SANDBOX, /* the program forbade what recording needs (strict seccomp, no RDTSC,
+			    getpid) */
 	MT_LOST_SIGNAL,	 /* a signal handler's call, made while its thread wrote a record */
 	MT_LOST_LATE,	 /* recorded, but its process's Exit had to be written before it; counted by
 			    the sidecar alone */

@@ -58,8 +58,9 @@ static int make_ready(struct mt_thread *thread)
 	default:
 		return NOT_RECORDING;
 	}
-	if (!mt_thread_adopt(thread))
-		return MT_TURN_LOST + MT_LOST_NO_SLOT;
+	result = mt_thread_adopt(thread);
+	if (result != 0)
+		return result;
 	if (thread->writer.next != thread->writer.end)
 		return 0;
 	result = mt_writer_turn_over(&mt_image.producer, &thread->writer);

@@ -55,6 +55,7 @@ int32_t mt_thread_tid(const struct mt_thread *thread)
 	return (int32_t)mt_syscall0(SYS_gettid);
 }
 
+/* 0: nobody may ask. Such a child of a raw clone cannot say whose its records are. */
 static int32_t process_id(const struct mt_thread *thread, int32_t tid)
 {
 	/* Only the thread that forked is in the child at first, and it leads the process. */
@@ -92,7 +93,7 @@ static uint64_t claim_process(struct mt_thread *thread)
 	birth.stamp = mt_stamp(mt_image.stamp_mode);
 	birth.tid = mt_thread_tid(thread);
 	birth.pid = process_id(thread, birth.tid);
-	slot = mt_producer_claim_proc(producer, &birth);
+	slot = birth.pid != 0 ? mt_producer_claim_proc(producer, &birth) : 0;
 	if (slot != 0) {
 		mt_image.proc = slot;
 		mt_image.proc_generation = producer->procs[slot - 1].generation;
@@ -105,29 +106,30 @@ done:
 	return epoch;
 }
 
-bool mt_thread_adopt(struct mt_thread *thread)
+int mt_thread_adopt(struct mt_thread *thread)
 {
 	uint64_t epoch = mt_load_acquire(&mt_wiped.epoch);
 	int32_t tid;
 
 	if (epoch != 0 && thread->epoch == epoch)
-		return true;
+		return 0;
 	if (epoch == 0)
 		epoch = claim_process(thread);
+	tid = mt_thread_tid(thread);
 	if (epoch == 0) {
 		/* Not our parent's slots: the loss is the image's. */
 		thread->writer = (struct mt_writer){ 0 };
-		return false;
+		return MT_TURN_LOST +
+		       (process_id(thread, tid) == 0 ? MT_LOST_SANDBOX : MT_LOST_NO_SLOT);
 	}
-	tid = mt_thread_tid(thread);
 	if (!mt_writer_claim(&mt_image.producer, &thread->writer, (uint32_t)epoch, tid,
 			     (uint64_t)pthread_self(), mt_stamp(mt_image.stamp_mode)))
-		return false;
+		return MT_TURN_LOST + MT_LOST_NO_SLOT;
 	thread->stamp_mode = mt_image.stamp_mode;
 	/* Last: a signal handler that leaves by siglongjmp before this makes us claim again. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->epoch = epoch;
 	thread->deferred_count = 0; /* a parent's are the parent's to record */
 	thread->fork_number = 0;
-	return true;
+	return 0;
 }

@@ -5,17 +5,17 @@
 #ifndef MT_PRELOAD_THREAD_H
 #define MT_PRELOAD_THREAD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "preload/guard.h"
 
 /*
  * Makes sure that the thread has a slot of this very process: claims a process slot when this is a
- * child that has none, and a thread slot. Returns false when there is none to be had; the writer
- * then says where the loss is to be counted. Holds no lock; the guard is the caller's.
+ * child that has none, and a thread slot. Returns 0, or MT_TURN_LOST + the cause when there is none
+ * to be had; the writer then says where the loss is to be counted. Holds no lock; the guard is the
+ * caller's.
  */
-bool mt_thread_adopt(struct mt_thread *thread);
+int mt_thread_adopt(struct mt_thread *thread);
 
 /* Finds where the thread control block holds the tid. Called once, by attach. */
 void mt_thread_find_tid(void);
