@@ -26,8 +26,7 @@ struct search {
 	void *found[NAME_COUNT];
 	uint16_t owner[NAME_COUNT]; /* which object, counted from 1 */
 	uint32_t objects;	    /* seen so far */
-	bool behind_us;		    /* the walk has passed us */
-	bool all;		    /* look in objects before us too */
+	bool behind_us;		    /* the walk has passed us, or all are looked at */
 };
 
 /* For a function that is looked up late. */
@@ -241,7 +240,7 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 		mt_objects.libc = range;
 	if (range.from == getauxval(AT_BASE))
 		mt_objects.linker = range;
-	if (search->behind_us || search->all)
+	if (search->behind_us)
 		search_object(search, &elf, &range);
 	return 0;
 }
@@ -277,7 +276,7 @@ bool mt_real_resolve(void)
 	mt_store_relaxed(&resolving, &mt_thread);
 	dl_iterate_phdr(visit, &search);
 	/* Loaded by dlopen we may stand behind libc: then take what is anywhere. */
-	search.all = true;
+	search.behind_us = true;
 	search.objects = 0;
 	if (search.found[0] == NULL)
 		dl_iterate_phdr(visit, &search);
