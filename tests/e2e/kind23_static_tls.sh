@@ -32,6 +32,39 @@ tap_check "as many load with us, or all but one ($plain plain, $(cat "$WORK/out"
 	test "$(cat "$WORK/out")" -ge "$((plain - 1))"
 shim=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
 tap_equal "our library loaded by dlopen does no harm" 1 "$("$WORK/loader" "$shim")"
+tls=$(readelf -lW "$shim" | awk '$1 == "TLS" { print $6 }')
+tap_check "our library needs two lines of static storage at most (${tls:-none})" test "$((${tls:-0}))" -le 128
+cat >"$WORK/caller.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	void *(*take)(size_t), *(*resize)(void *, size_t);
+	void (*give)(void *);
+	void *block;
+
+	if (!library)
+		return 1;
+	*(void **)&take = dlsym(library, "malloc");
+	*(void **)&resize = dlsym(library, "realloc");
+	*(void **)&give = dlsym(library, "free");
+	for (int i = 0; i < 1000; i++) {
+		block = i % 2 ? malloc(100000) : take(100000);
+		block = block ? resize(block, 300000) : NULL;
+		if (!block)
+			return 2;
+		if (i % 3)
+			free(block);
+		else
+			give(block);
+	}
+	return 0;
+}
+END
+$cc -fno-builtin -o "$WORK/caller" "$WORK/caller.c" -ldl || exit 1
+"$WORK/caller" "$shim" 2>"$WORK/err"
+tap_verdict "our library loaded by dlopen, and called: serves from the program's heap" $? "$WORK/err"
 # What real programs load late with storage of the fixed kind.
 real=
 for name in libgomp.so.1 libjemalloc.so.2 libtcmalloc_minimal.so.4; do

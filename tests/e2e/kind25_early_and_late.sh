@@ -31,8 +31,10 @@ for bind in "" 1; do
 		"$WORK/preloaded" 2>"$WORK/err"
 	tap_equal "$text: ends well" 0 $?
 	verified "$text" run
-	tap_equal "$text: its blocks, early and resized" "1 1 1 1 1 1" \
-		"$(for size in 62001 62002 62003 62011 62012 62013; do count_size run $size; done | paste -sd' ')"
+	tap_equal "$text: its blocks, early, resized, and after our library has ended" "1 1 1 1 1 1 1 1 1 1" \
+		"$(for size in 62001 62002 62003 62004 62005 62011 62012 62013 24 62021; do
+			count_size run $size
+		done | paste -sd' ')"
 done
 
 # All that the loader can say, which it says by its own means.

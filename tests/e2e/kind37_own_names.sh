@@ -9,8 +9,11 @@ need_command nm binutils
 cc=$(make_value CC)
 library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
 
-sed -e 's,/\*.*\*/,,' -e 's,#.*,,' "$MT_SRCDIR/preload/preload.map" | tr -d '\n\t ' |
-	sed -e 's/.*global://' -e 's/local:.*//' | tr ';' '\n' | grep . | sort -u >"$WORK/hooks"
+# Whatever stands in the list of exports: what we stand before, and what leads there.
+{
+	sed -n 's/.*X([a-z_ *]*, *[A-Za-z0-9_]*, "\([A-Za-z0-9_]*\)",.*/\1/p' "$MT_SRCDIR/preload/hook_names.h"
+	printf '%s\n' execv execvp execl execlp execle
+} | sort -u >"$WORK/hooks"
 nm -D --defined-only "$library" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u >"$WORK/exported"
 tap_equal "it exports the hooks, all and only them" "" "$(comm -3 "$WORK/hooks" "$WORK/exported")"
 tap_equal "ldd shows libc and its loader only" "libc" \
@@ -24,10 +27,10 @@ nm "$library" >"$WORK/symbols" 2>/dev/null
 	printf '%s\n' ring_push ring_pop log_init log_write buffer_flush guard_enter get_tid emit_record \
 		hook_init unw_step unw_backtrace ZSTD_compress msgpack_pack_map backtrace_full
 } | grep -E '^[A-Za-z_][A-Za-z0-9_]*$' | grep -v -e '^_init$' -e '^_fini$' -e '^main$' -e '^exit$' |
-	sort -u | comm -23 - "$WORK/exported" >"$WORK/functions"
+	sort -u | comm -23 - "$WORK/hooks" >"$WORK/functions"
 awk 'NF == 3 && $2 ~ /^[bBdDrR]$/ { print $3 }' "$WORK/symbols" | grep -E '^[A-Za-z_][A-Za-z0-9_]*$' |
 	grep -v -e '^__' -e '^_DYNAMIC$' -e '^_GLOBAL_OFFSET_TABLE_$' -e '^environ$' | sort -u |
-	comm -23 - "$WORK/exported" | comm -23 - "$WORK/functions" >"$WORK/data"
+	comm -23 - "$WORK/hooks" | comm -23 - "$WORK/functions" >"$WORK/data"
 nm -D --undefined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort -u >"$WORK/needed"
 for kind in functions data; do
 	comm -23 "$WORK/$kind" "$WORK/needed" | grep -vE '^(frame_dummy|deregister_tm_clones|register_tm_clones)$' \

@@ -11,4 +11,9 @@ tap_check "handlers that map and jump: nothing is lost but what a handler did in
 	grep -qE '^losses: (none|[0-9,]+ records: signal [0-9,]+)$' "$WORK/said"
 tap_equal "handlers that map and jump: the blocks afterwards" 1000 "$(count_size run 70001)"
 tap_check "handlers that map and jump: mappings are recorded" test "$(count_type run Mmap)" -gt 1000
+# None is lost without being counted: a handler inside a write puts two off at most.
+track run "$PROGRAMS/jumper" "$(long 1500 20000)" stay </dev/null >"$WORK/out" 2>"$WORK/err"
+tap_verdict "handlers that map and return: ends with 0" $? "$WORK/err"
+tap_equal "handlers that map and return: recorded and lost are all" "$(cat "$WORK/out")" \
+	$(($(dump run --type Mmap,Munmap | wc -l) + $(lost run)))
 tap_done

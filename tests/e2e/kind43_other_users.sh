@@ -16,6 +16,27 @@ tap_equal "set-user-id child: its sibling is tracked" 100 "$(count_size run 444)
 tap_check "set-user-id child: stat names it" grep -q set_id "$WORK/stat"
 tap_check "set-user-id child: nothing of ld.so on stderr" sh -c '! grep -q "ERROR: ld.so" "$1"' sh "$WORK/err"
 
+# A group of its own alone makes it one too; by an exec that keeps the process as well. Without the
+# right to execute, the bit asks for locks, and the program is as any other.
+chgrp 65534 "$WORK/set_id"
+chown 0 "$WORK/set_id"
+for mode in 2755 2745; do
+	chmod $mode "$WORK/set_id"
+	rm -f "$WORK/run"
+	"$LAUNCHER" -o "$WORK/run" -- sh -c '"$1" 100 333; exec "$2" exec 100 444 "$1" 100 333' sh "$WORK/set_id" \
+		"$PROGRAMS/starter" 2>"$WORK/err"
+	tap_equal "set-group-id children, mode $mode: the command ends as itself" 0 $?
+	tap_check "set-group-id children, mode $mode: nothing of ld.so on stderr" sh -c '! grep -q "ERROR: ld.so" "$1"' sh "$WORK/err"
+	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
+	if test $mode = 2755; then
+		tap_equal "set-group-id children: their sibling is tracked" "0 100" "$(count_size run 333) $(count_size run 444)"
+		tap_check "set-group-id children: stat names each, and why" test "$(grep -c 'set_id (set-id)' "$WORK/stat")" -eq 2
+	else
+		tap_equal "the same bit without the right to execute: they are tracked" "200 100" \
+			"$(count_size run 333) $(count_size run 444)"
+	fi
+done
+
 # The same from a program that is no root: then capabilities of a file are more than it has.
 mkdir "$WORK/open"
 chmod 777 "$WORK/open"

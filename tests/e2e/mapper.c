@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mapper: mappings of its own (37 pages, grown to 41 by mremap, unmapped), one that fails, one by
+ * mapper: mappings of its own (37 pages, grown to 41 by mremap, unmapped), calls that fail, one by
  * the raw system call, threads with large stacks, and blocks so large that the allocator maps them
  * itself: those are blocks and no mappings.
  */
@@ -20,6 +20,14 @@ static void *nothing(void *unused)
 	return unused;
 }
 
+/* Where nothing is to be seen of it. */
+static int calls_that_fail(char *map, size_t len)
+{
+	return mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED ||
+	       !munmap(map + 1, PAGE) || !munmap(map, 0) ||
+	       mremap(map, len, 1UL << 60, 0) != MAP_FAILED;
+}
+
 int main(void)
 {
 	pthread_attr_t large;
@@ -29,11 +37,15 @@ int main(void)
 	map = mmap(NULL, 37 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return 1;
-	map = mremap(map, 37 * PAGE, 41 * PAGE, MREMAP_MAYMOVE);
-	if (map == MAP_FAILED || munmap(map, 41 * PAGE))
-		return 2;
-	if (mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+	if (calls_that_fail(map, 37 * PAGE))
 		return 3;
+	map = mremap(map, 37 * PAGE, 41 * PAGE, MREMAP_MAYMOVE);
+	if (map == MAP_FAILED)
+		return 2;
+	/* What might have moved is taken back: unmapped and mapped again. */
+	if (mremap(map, 41 * PAGE, 1UL << 60, MREMAP_MAYMOVE) != MAP_FAILED ||
+	    munmap(map, 41 * PAGE))
+		return 2;
 	block = malloc(64UL << 20);
 	if (!block)
 		return 4;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * plugins FILE ROUNDS: four threads load a C++ library, which brings libstdc++ with it and keeps
- * its symbols to itself, call it, in which it throws, from two threads each, and unload it, ROUNDS
- * times in all, while four other threads allocate.
+ * plugins ROUNDS FILE [FILE...]: four threads load a C++ library, which brings libstdc++ with it
+ * and keeps its symbols to itself, call it, in which it throws, from two threads each, and unload
+ * it, ROUNDS times in all, while four other threads allocate. The threads take turns with the
+ * FILEs.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,7 +15,9 @@
 
 typedef int (*run_function)(unsigned long);
 
-static const char *file;
+static char **files;
+static int file_count;
+static int loads; /* begun */
 static long rounds;
 static int stop;
 
@@ -35,7 +38,8 @@ static void *call(void *run)
 
 static int load(void)
 {
-	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	int turn = __atomic_fetch_add(&loads, 1, __ATOMIC_RELAXED);
+	void *library = dlopen(files[turn % file_count], RTLD_NOW | RTLD_LOCAL);
 	pthread_t thread;
 	run_function run;
 	void *failed;
@@ -66,8 +70,9 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 95;
-	file = argv[1];
-	rounds = atol(argv[2]);
+	rounds = atol(argv[1]);
+	files = argv + 2;
+	file_count = argc - 2;
 	for (int i = 0; i < CHURNERS; i++)
 		if (pthread_create(&threads[i], NULL, churn, NULL))
 			return 97;
