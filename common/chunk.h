@@ -29,8 +29,11 @@
  * Which field who writes:
  *   producer (owner of the slot)   slot: all but `state` FREE; chunk: all
  *   producers, any                 free_head (pop), bump, thread_free_head (pop), thread_bump,
- * proc_* likewise, waiters, drop_latch, the lost counters of a process slot consumer heartbeat,
- * limit, closed, starved, free_head (push), links, thread_free_head (push), slot.state = FREE, wake
+ *                                  proc_* likewise, waiters, drop_latch, the lost counters of a
+ *                                  process slot and of the header
+ *   consumer                       heartbeat, limit, closed, starved, free_head (push), links,
+ *                                  thread_free_head (push), proc_free_head (push),
+ *                                  slot.state = FREE, wake
  *   kernel                         alive (robust futex: FUTEX_OWNER_DIED when the sidecar is gone)
  *
  * Free chunks. First the LIFO list (free_head, links), then chunks never used: bump counts those
@@ -42,8 +45,8 @@
  *
  * No chunk to be had. With MT_POLICY_BLOCK the producer adds itself to waiters and waits on the
  * futex `wake` in slices, while heartbeat moves; without a move for max_wait_ms, or when `alive`
- * says that the sidecar is dead, or `starved` says that chunks are held by idle threads for good,
- * it latches drop (drop_latch = heartbeat + 1) until heartbeat moves on. With MT_POLICY_DROP it
+ * says that the sidecar is dead, or `starved` says that none will come back (idle threads hold them,
+ * or a stream that was stopped), it latches drop (drop_latch = heartbeat + 1) until heartbeat moves on. With MT_POLICY_DROP it
  * does not wait. A record dropped adds 1 to a lost counter of its thread's slot, by cause; without
  * a slot, of the process's slot; without that, of the header. The consumer wakes waiters after it
  * gave chunks back.

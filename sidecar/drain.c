@@ -12,6 +12,7 @@
 #include "common/pages.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
+#include "sidecar/starved.h"
 
 #define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
@@ -507,14 +508,6 @@ static void look_for_dead_threads(struct mt_order *order, struct mt_image *image
 	}
 }
 
-static bool image_drained(const struct mt_image *image)
-{
-	for (uint32_t i = 0; i < image->reader_count; i++)
-		if (!mt_reader_drained(image->readers[i]))
-			return false;
-	return true;
-}
-
 /*
  * Threads hold a chunk each for as long as they live, so the pool follows their number. For a burst
  * it grows to four times its first size with `block` (waiting costs little, memory is touched for
@@ -545,17 +538,13 @@ static void settle_image(struct mt_order *order, struct mt_image *image)
 {
 	struct mt_consumer *consumer = &image->consumer;
 	uint32_t waiters = mt_consumer_waiters(consumer);
-	bool starved = false;
 
 	grow(order, image, waiters);
 	if (consumer->in_lists > consumer->limit / 2 &&
 	    order->now_ns - image->checked_ns >= (waiters ? STARVED_CHECK_NS : PROC_CHECK_NS) &&
 	    mt_consumer_free_chunks(consumer) < consumer->limit / 2)
 		look_for_dead_threads(order, image);
-	if (waiters && consumer->given_back == 0 && mt_consumer_free_chunks(consumer) == 0 &&
-	    order->gone == 0)
-		starved = image_drained(image);
-	mt_consumer_settle(consumer, starved);
+	mt_consumer_settle(consumer, mt_image_is_starved(order, image, waiters));
 }
 
 /* Nobody is known to have the segment mapped. */

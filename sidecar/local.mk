@@ -93,4 +93,5 @@ libmtorder_la_SOURCES = \
 	sidecar/process.c \
 	sidecar/reallocs.c sidecar/repair.c sidecar/repair.h sidecar/repair_impl.h \
 	sidecar/sink.c sidecar/sink.h \
-	sidecar/shelf.c sidecar/shelf.h
+	sidecar/shelf.c sidecar/shelf.h \
+	sidecar/starved.c sidecar/starved.h

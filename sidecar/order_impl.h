@@ -88,8 +88,10 @@ struct mt_image {
 	struct mt_process *process; /* who attached it: its root */
 	struct mt_bind *root_bind;
 	uint64_t lost[MT_LOST_CAUSES];
-	uint64_t checked_ns; /* /proc was looked at */
-	uint32_t checked_at; /* the reader at which the next look begins */
+	uint64_t checked_ns;	    /* /proc was looked at */
+	uint32_t checked_at;	    /* the reader at which the next look begins */
+	bool dry;		    /* its threads wait for chunks that will not come back */
+	uint64_t dry_ns, dry_round; /* since when they wait and none has come back; 0: not so */
 };
 
 struct mt_process {

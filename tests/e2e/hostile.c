@@ -10,6 +10,7 @@
  *   flip     two values in turn into each field, faster than anybody can look twice
  *   claims   every slot there is, claimed at once, by numbers that nobody has
  *   list     chunks linked in circles and into other threads' lists
+ *   once     one stray write, into the chunk that it records to; then it only records, a lot
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -269,16 +270,32 @@ static void attack(void (*write)(void), double seconds)
 	_exit(0);
 }
 
+static void record_one(void)
+{
+	void *volatile block = malloc(next_random() % 1000);
+
+	free(block);
+}
+
 /* What is attacked: the records of this very program. Its crash would be its own affair. */
 static void record(pid_t writer)
 {
-	void *volatile block;
-
 	signal(SIGSEGV, SIG_DFL);
-	while (waitpid(writer, NULL, WNOHANG) == 0) {
-		block = malloc(next_random() % 1000);
-		free(block);
-	}
+	while (waitpid(writer, NULL, WNOHANG) == 0)
+		record_one();
+}
+
+/* More than all buffers hold: with a stream that nobody reads any more it must not wait for ever.
+ */
+static int damage_once(void)
+{
+	if (!find_segment())
+		return 3;
+	chunk_at(thread_slot(0)->first_chunk - 1)->used_bytes = 1;
+	usleep(200000); /* it is seen */
+	for (int i = 0; i < 8000000; i++)
+		record_one();
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -287,6 +304,8 @@ int main(int argc, char **argv)
 	double seconds;
 	pid_t writer;
 
+	if (argc >= 2 && !strcmp(argv[1], "once"))
+		return damage_once();
 	for (size_t i = 0; argc >= 3 && i < sizeof(attacks) / sizeof(*attacks); i++)
 		if (!strcmp(argv[1], attacks[i].name))
 			found = &attacks[i];

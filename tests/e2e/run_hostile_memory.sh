@@ -37,4 +37,12 @@ for how; do
 	tap_check "$how: the sidecar does not grow ($(cat "$WORK/hwm") KiB)" \
 		test "$(cat "$WORK/hwm")" -lt "$most_kib"
 done
+
+# One stray write is enough to stop a stream. Nothing comes back from it: what the program records
+# then is lost, and counted, but it does not wait for ever.
+rm -f "$WORK/run"
+bounded 60 "$LAUNCHER" -o "$WORK/run" --max-wait 2 -- "$PROGRAMS/hostile" once 2>"$WORK/err" </dev/null
+tap_verdict "one stray write: the program goes on" $? "$WORK/err"
+tap_check "one stray write: the damage is said" grep -q 'overwrote the recording memory' "$WORK/err"
+tap_check "one stray write: the loss is counted" test "$(lost run)" -gt 1000000
 tap_done
