@@ -45,11 +45,11 @@
  *
  * No chunk to be had. With MT_POLICY_BLOCK the producer adds itself to waiters and waits on the
  * futex `wake` in slices, while heartbeat moves; without a move for max_wait_ms, or when `alive`
- * says that the sidecar is dead, or `starved` says that none will come back (idle threads hold them,
- * or a stream that was stopped), it latches drop (drop_latch = heartbeat + 1) until heartbeat moves on. With MT_POLICY_DROP it
- * does not wait. A record dropped adds 1 to a lost counter of its thread's slot, by cause; without
- * a slot, of the process's slot; without that, of the header. The consumer wakes waiters after it
- * gave chunks back.
+ * says that the sidecar is dead, or `starved` says that none will come back (idle threads hold
+ * them, or a stream that was stopped), it latches drop (drop_latch = heartbeat + 1) until heartbeat
+ * moves on. With MT_POLICY_DROP it does not wait. A record dropped adds 1 to a lost counter of its
+ * thread's slot, by cause; without a slot, of the process's slot; without that, of the header. The
+ * consumer wakes waiters after it gave chunks back.
  *
  * Fork. The child of a process finds (by a page that is wiped on fork) that its slot is its
  * parent's, and claims a process slot and a thread slot of its own. vfork children and others that
