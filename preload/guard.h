@@ -45,7 +45,7 @@ struct mt_thread {
 	struct mt_writer writer;
 	uint64_t deferred_count;
 	uint32_t stamp_mode;  /* enum mt_stamp_mode: the image's, at hand */
-	uint64_t fork_number; /* of the fork that this thread is in, 0: none */
+	uint64_t fork_number; /* of the fork() that this thread is in, 0: none */
 	struct mt_deferred deferred[MT_DEFERRED_MAX];
 } __attribute__((aligned(64)));
 

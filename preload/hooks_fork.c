@@ -26,6 +26,7 @@ static void wipe(void)
 {
 	mt_store_relaxed(&mt_wiped.claiming, 0);
 	mt_store_relaxed(&mt_wiped.own, 0);
+	mt_store_relaxed(&mt_wiped.fork_number, 0);
 	mt_store_relaxed(&mt_wiped.epoch, 0);
 }
 
@@ -43,6 +44,9 @@ static pid_t marked_fork(pid_t (*real)(void))
 	if (pid == 0) {
 		if (mt_unlikely(mt_image.wipes_itself))
 			wipe();
+		/* Wiped in a child that this one makes by a raw clone: that is not of this fork. */
+		mt_store_relaxed(&mt_wiped.fork_number, number);
+		thread->fork_number = 0;
 		return 0;
 	}
 	thread->fork_number = 0;

@@ -26,9 +26,10 @@
 struct mt_wiped {
 	char front[MT_PAGE_BYTES / 2];
 	uint64_t epoch;
-	uint32_t claiming; /* 1: a thread is claiming the process slot */
-	uint32_t own;	   /* 1: the slots that threads hold are this process's */
-	char rest[MT_PAGE_BYTES / 2 - 16];
+	uint32_t claiming;    /* 1: a thread is claiming the process slot */
+	uint32_t own;	      /* 1: the slots that threads hold are this process's */
+	uint64_t fork_number; /* of the fork() that made this process; 0: something else did */
+	char rest[MT_PAGE_BYTES / 2 - 24];
 };
 
 enum mt_recording {

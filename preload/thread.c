@@ -36,6 +36,14 @@ void mt_thread_find_tid(void)
 	}
 }
 
+/* 0: this process is the child of something else than fork(), or nobody's. */
+static uint64_t fork_number(const struct mt_thread *thread)
+{
+	/* The first while fork() has not yet returned: handlers of pthread_atfork may allocate. */
+	return thread->fork_number != 0 ? thread->fork_number
+					: mt_load_relaxed(&mt_wiped.fork_number);
+}
+
 /*
  * The control block is right in threads that libc made, and in children that libc forked; a raw
  * clone leaves the parent's number in it, which a process slot of the parent's or no fork number
@@ -43,7 +51,7 @@ void mt_thread_find_tid(void)
  */
 static bool is_raw_clone_child(const struct mt_thread *thread)
 {
-	return thread->epoch != 0 && thread->fork_number == 0;
+	return thread->epoch != 0 && fork_number(thread) == 0;
 }
 
 int32_t mt_thread_tid(const struct mt_thread *thread)
@@ -89,7 +97,7 @@ static uint64_t claim_process(struct mt_thread *thread)
 		goto done;
 	birth.parent = mt_image.proc;
 	birth.parent_generation = mt_image.proc_generation;
-	birth.fork_number = thread->fork_number;
+	birth.fork_number = fork_number(thread);
 	birth.stamp = mt_stamp(mt_image.stamp_mode);
 	birth.tid = mt_thread_tid(thread);
 	birth.pid = process_id(thread, birth.tid);

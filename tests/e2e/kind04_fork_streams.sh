@@ -18,4 +18,50 @@ while test "$k" -le "$children"; do
 done
 tap_equal "child k of either kind has exactly its k blocks" "" "$wrong"
 tap_equal "the parent has its own" "$((children * 20))" "$(grep -c '"type":"Malloc","size":7[,}]' "$WORK/all")"
+
+# A child of fork() that records nothing before it makes one of its own by the raw system call: that
+# one's records are its own, and not taken for its parent's.
+cat >"$WORK/grandchild.c" <<'END'
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void take(int count, size_t size) { while (count-- > 0) free(malloc(size)); }
+int main(void)
+{
+	long child, grandchild;
+	int status = 1;
+
+	take(1, 100);
+	child = fork();
+	if (child == 0) {
+		grandchild = syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+		if (grandchild == 0) {
+			take(7, 33333);
+			printf("%ld 33333 7\n", (long)syscall(SYS_getpid));
+			fflush(stdout);
+			_exit(0);
+		}
+		waitpid(grandchild, &status, 0);
+		take(5, 22222);
+		printf("%ld 22222 5\n", (long)syscall(SYS_getpid));
+		fflush(stdout);
+		_exit(status);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+END
+$(make_value CC) -O0 -w -fno-builtin -o "$WORK/grandchild" "$WORK/grandchild.c" || exit 1
+for bpf in auto off; do
+	TRACK_OPTIONS=--bpf=$bpf
+	tracked "a raw child of a fork's child (--bpf=$bpf)" "$WORK/grandchild"
+	dump run >"$WORK/all"
+	while read -r pid size count; do
+		tap_equal "a raw child of a fork's child (--bpf=$bpf): blocks of $size" "$count" \
+			"$(grep -c "^{\"pid\":$pid,.*\"size\":$size}" "$WORK/all")"
+	done <"$WORK/out"
+done
 tap_done
