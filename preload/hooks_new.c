@@ -4,8 +4,8 @@
  *
  * Most operators new call malloc, and our malloc hook has then recorded the block. Those of an
  * allocator (jemalloc, mimalloc, tcmalloc) take it from within: such a new is "direct" and recorded
- * here. Which one it is shows at its first call, by whether the thread's newest record is of the
- * block that came back. Nothing is held across the call, since bad_alloc may unwind through it.
+ * here. Which one it is shows at its first call, by whether the block that came back was recorded
+ * meanwhile. Nothing is held across the call, since bad_alloc may unwind through it.
  *
  * A delete must be recorded before its call, when it does not show yet. One that comes from the
  * object that malloc comes from is recorded here, under the guard (it does not throw), so that a
@@ -50,16 +50,29 @@ static struct mark mark_before(struct mt_thread *thread, size_t index)
 	return mark;
 }
 
-/* True when the thread's newest record is of an allocation of `block`, made since the mark. */
-static bool was_recorded(const struct mt_thread *thread, const struct mark *mark, const void *block)
+/* True while the thread still writes into the chunk in which the mark was set. */
+static bool is_in_chunk(const struct mt_writer *writer, const struct mark *mark)
 {
-	const struct mt_writer *writer = &thread->writer;
-	const struct mt_rec *newest = writer->next - 1;
+	return writer->chunk != NULL && mark->next >= writer->chunk->records &&
+	       mark->next <= writer->next;
+}
 
-	if (writer->chunk == NULL || writer->next == mark->next ||
-	    writer->next == writer->chunk->records)
+/*
+ * True when an allocation of `block` was recorded since the mark, as far as it can be seen. The
+ * newest record need not be it: that operator new may keep books of its own.
+ */
+static bool was_recorded(const struct mt_writer *writer, const struct mark *mark, const void *block)
+{
+	const struct mt_rec *rec = writer->next, *first;
+
+	if (writer->chunk == NULL)
 		return false;
-	return newest->addr == (uintptr_t)block;
+	first = is_in_chunk(writer, mark) ? mark->next : writer->chunk->records;
+	while (rec-- != first) {
+		if (rec->addr == (uintptr_t)block && (rec->size_kind & 0xff) != MT_REC_FREE)
+			return true;
+	}
+	return false;
 }
 
 static void learn(size_t index, enum mode mode)
@@ -84,12 +97,13 @@ static enum mode new_mode(const struct mt_thread *thread, size_t index, const st
 		return mode;
 	if (!mark->ready) /* nothing is recorded: only who counts the loss is open */
 		return mt_real_same_owner(index, MT_REAL_INDEX(malloc)) ? MODE_DIRECT : mode;
-	if (was_recorded(thread, mark, block))
+	if (was_recorded(&thread->writer, mark, block))
 		mode = MODE_THROUGH;
-	else if (thread->writer.next != thread->writer.end || thread->writer.next == mark->next)
+	else if (is_in_chunk(&thread->writer, mark) &&
+		 (thread->writer.next != thread->writer.end || thread->writer.next == mark->next))
 		mode = MODE_DIRECT;
 	else
-		return MODE_UNKNOWN; /* the record of the malloc below may have been lost */
+		return MODE_UNKNOWN; /* the malloc below may be in the last chunk, or lost */
 	learn(index, mode);
 	return mode;
 }

@@ -27,4 +27,49 @@ if $(make_value CXX) -std=c++17 -fno-builtin -pthread -static-libstdc++ -static-
 else
 	tap_skip "operators linked into the program" "no static libstdc++"
 fi
+
+# A library's operators that call malloc, and keep books by malloc behind it.
+cat >"$WORK/books.cc" <<'END'
+#include <cstdlib>
+#include <new>
+struct entry { entry *next; void *block; };
+static entry *entries;
+void *operator new(std::size_t size)
+{
+	void *block = malloc(size);
+	entry *added = static_cast<entry *>(malloc(sizeof(entry)));
+
+	*added = { entries, block };
+	entries = added;
+	return block;
+}
+void operator delete(void *block) noexcept
+{
+	for (entry **at = &entries; *at; at = &(*at)->next) {
+		entry *found = *at;
+
+		if (found->block == block) {
+			*at = found->next;
+			free(found);
+			break;
+		}
+	}
+	free(block);
+}
+void operator delete(void *block, std::size_t) noexcept { operator delete(block); }
+END
+cat >"$WORK/booked.cc" <<'END'
+struct large { char bytes[4321]; };
+int main()
+{
+	for (int i = 0; i < 1000; i++)
+		delete new large;
+	return 0;
+}
+END
+cxx=$(make_value CXX)
+$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libbooks.so" "$WORK/books.cc" &&
+	$cxx -w -O0 -fno-builtin -o "$WORK/booked" "$WORK/booked.cc" "$WORK/libbooks.so" || exit 1
+tracked "a library's operators that keep books" "$WORK/booked"
+tap_equal "a library's operators that keep books: once each" 1000 "$(count_size run 4321)"
 tap_done
