@@ -81,6 +81,7 @@ static bool scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, 
 	scan->expected += pops;
 	if (bump > scan->bump)
 		complete = reserve_idle(scan, scan->idle_count + bump - scan->bump);
+	scan->unfound = complete ? 0 : bump - scan->bump;
 	if (bump > scan->bump && complete) {
 		scan->expected += bump - scan->bump;
 		while (scan->bump < bump)

@@ -36,8 +36,9 @@ struct mt_chunk_note {
 struct mt_slot_scan {
 	uint32_t *idle;
 	uint32_t idle_count, idle_space;
-	uint32_t bump; /* slots below are idle or known */
-	uint32_t tag;  /* of the free list's head, when last looked at */
+	uint32_t bump;	  /* slots below are idle or known */
+	uint32_t unfound; /* slots above that were handed out, and there was no memory for them */
+	uint32_t tag;	  /* of the free list's head, when last looked at */
 	uint32_t pushes;
 	uint32_t expected;
 	uint32_t at;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "sidecar/child.h"
+#include "sidecar/patience.h"
 
 /* Clients that have connected and said nothing yet. An honest one speaks at once. */
 #define CLIENTS_MAX	 128
@@ -194,6 +195,12 @@ static bool is_shortage(int error)
 	return error == EINTR || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS;
 }
 
+/* After a call that failed: is it worth another try? Counts down `tries`. */
+static bool try_again(int error, int *tries)
+{
+	return is_shortage(error) && ((*tries)-- > 0 || (error == ENOMEM && mt_patience(false)));
+}
+
 /* Returns false when the kernel had no room for it: it may be sent later. */
 static bool send_welcome(int fd, const struct welcome *told)
 {
@@ -293,7 +300,7 @@ static bool read_hello(struct mt_control *control, int fd, const struct ucred *p
 
 	do {
 		n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
-	} while (n < 0 && is_shortage(errno) && tries-- > 0);
+	} while (n < 0 && try_again(errno, &tries));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0)
@@ -372,7 +379,7 @@ static void admit(struct mt_control *control, int fd)
 	int tries = TRIES;
 
 	while (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
-		if (is_shortage(errno) && tries-- > 0)
+		if (try_again(errno, &tries))
 			continue;
 		control->counts.unheard++;
 		close(fd);

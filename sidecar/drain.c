@@ -228,13 +228,16 @@ static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct
 		mt_reader_mark_gone(order, reader);
 }
 
-static bool add_bind(struct mt_order *order, struct mt_image *image,
+/* The threads of a process that there is no memory for are counted, each when it shows. */
+static void add_bind(struct mt_order *order, struct mt_image *image,
 		     const struct mt_proc_claim *claim)
 {
 	struct mt_bind *bind = mt_patient_calloc(1, sizeof(*bind));
 
-	if (!bind)
-		return false;
+	if (!bind) {
+		image->lacks_binds = true;
+		return;
+	}
 	bind->image = image;
 	bind->claim = *claim;
 	bind->since_ns = order->now_ns;
@@ -247,7 +250,6 @@ static bool add_bind(struct mt_order *order, struct mt_image *image,
 	image->bind_count++;
 	bind->next = order->waiting;
 	order->waiting = bind;
-	return true;
 }
 
 static void scan_image(struct mt_order *order, struct mt_image *image)
@@ -255,7 +257,6 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 	struct mt_thread_claim thread;
 	struct mt_proc_claim proc;
 	uint32_t first = image->reader_count, i;
-	bool complete;
 
 	/* Without memory they are found in the next round. */
 	(void)mt_consumer_scan_threads(&image->consumer);
@@ -266,14 +267,10 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 		}
 		image->readers[image->reader_count - 1]->proc_slot = thread.proc;
 	}
-	do {
-		complete = mt_consumer_scan_procs(&image->consumer);
-	} while (mt_patience(complete));
-	while (mt_consumer_next_proc(&image->consumer, &proc)) {
-		/* Its threads are counted, each when it shows. */
-		if (!add_bind(order, image, &proc))
-			image->lacks_binds = true;
-	}
+	while (!mt_consumer_scan_procs(&image->consumer) && !image->lacks_binds)
+		image->lacks_binds = !mt_patience(false);
+	while (mt_consumer_next_proc(&image->consumer, &proc))
+		add_bind(order, image, &proc);
 	for (i = first; i < image->reader_count; i++) {
 		struct mt_reader *reader = image->readers[i];
 		struct mt_bind *bind = NULL;
@@ -406,10 +403,20 @@ static void collect_bind(struct mt_order *order, struct mt_bind *bind)
 	collect(order, bind->process, lost, bind->lost);
 }
 
+/* Nobody is known to have the segment mapped. */
+static bool image_is_over(const struct mt_image *image)
+{
+	return image->users == 0 && image->bind_count == 0 && image->queued == 0;
+}
+
 static void collect_image(struct mt_order *order, struct mt_image *image)
 {
 	uint64_t lost[MT_LOST_CAUSES] = { 0 };
 
+	if (order->frozen || image_is_over(image)) {
+		order->sink.stats.unread_streams += image->consumer.threads.unfound;
+		image->consumer.threads.unfound = 0;
+	}
 	mt_consumer_image_lost(&image->consumer, lost);
 	collect(order, image->process, lost, image->lost);
 }
@@ -545,12 +552,6 @@ static void settle_image(struct mt_order *order, struct mt_image *image)
 	    mt_consumer_free_chunks(consumer) < consumer->limit / 2)
 		look_for_dead_threads(order, image);
 	mt_consumer_settle(consumer, mt_image_is_starved(order, image, waiters));
-}
-
-/* Nobody is known to have the segment mapped. */
-static bool image_is_over(const struct mt_image *image)
-{
-	return image->users == 0 && image->bind_count == 0 && image->queued == 0;
 }
 
 void mt_drain_settle(struct mt_order *order)

@@ -81,12 +81,13 @@ static int make_frame(struct frame_maker *maker, const struct mt_event *events, 
 {
 	int error;
 
+	/* A frame that needed no memory does not say that there is some. */
 	do {
 		error = maker->fused
 				? mt_frame_fused_frame(maker->fused, events, n, ret_frame,
 						       ret_bytes)
 				: mt_frame_enc_frame(maker->enc, events, n, ret_frame, ret_bytes);
-	} while (mt_patience(error != -ENOMEM));
+	} while (error == -ENOMEM && mt_patience(false));
 	return error;
 }
 

@@ -393,6 +393,14 @@ static bool has_work(const struct mt_order *order)
 	return false;
 }
 
+static void end_reader(struct mt_order *order, struct mt_reader *reader)
+{
+	/* All else was taken or given up: for this one there was no memory. */
+	if (!mt_reader_drained(reader))
+		order->sink.stats.unread_streams++;
+	mt_origin_end(&order->repair, &reader->origin);
+}
+
 void mt_order_finish(struct mt_order *order)
 {
 	order->finishing = true;
@@ -405,7 +413,7 @@ void mt_order_finish(struct mt_order *order)
 	mt_repair_expire_all(&order->repair);
 	for (struct mt_image *image = order->images; image; image = image->next)
 		for (uint32_t i = 0; i < image->reader_count; i++)
-			mt_origin_end(&order->repair, &image->readers[i]->origin);
+			end_reader(order, image->readers[i]);
 	mt_drain_collect_lost(order);
 	mt_sink_flush(&order->sink);
 }

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "sidecar/job.h"
+#include "sidecar/patience.h"
 #include "sidecar/release.h"
 #include "sidecar/runmeta.h"
 #include "sidecar/say.h"
@@ -284,7 +285,9 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 
 	if (run->ending)
 		return MT_WELCOME_ENDED;
-	err = mt_shm_create(&shm_options, &shm);
+	do {
+		err = mt_shm_create(&shm_options, &shm);
+	} while (err == -ENOMEM && mt_patience(false));
 	if (!err) {
 		fd = shm.fd;
 		total = shm.layout.total_bytes;
