@@ -35,7 +35,7 @@ fuzz_flags = -std=gnu11 -g -O1 -D_GNU_SOURCE -I. -I$(abs_top_builddir) \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz_libs = $(ZSTD_LIBS) $(MSGPACK_LIBS) $(URCU_LIBS) -pthread
 fuzz_sources_artifact = common/*.c
-fuzz_sources_control = sidecar/control.c sidecar/session.c sidecar/child.c sidecar/identity.c sidecar/inherited.c sidecar/say.c common/*.c
+fuzz_sources_control = sidecar/control.c sidecar/session.c sidecar/child.c sidecar/identity.c sidecar/inherited.c sidecar/say.c sidecar/patience.c common/*.c
 fuzz_sources_frame_dec = common/*.c
 fuzz_sources_fused = tests/unit/fused_support.c common/*.c
 fuzz_sources_merge = sidecar/kernel_merge.c sidecar/kernel_queue.c sidecar/patience.c common/*.c
@@ -66,6 +66,7 @@ tests_e2e_hostile_client_SOURCES = tests/e2e/hostile_client.c
 tests_e2e_hostile_client_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_hostile_client_LDFLAGS = $(E2E_LDFLAGS)
 HOSTILE_TESTS = tests/e2e/kind35_valgrind.sh tests/e2e/run_faults.sh \
+	tests/e2e/run_faults_manual.sh tests/e2e/tool_faults.sh \
 	tests/e2e/run_privileges.sh tests/e2e/run_hostile_client.sh tests/e2e/run_hostile_memory.sh
 TESTS += $(HOSTILE_TESTS)
 EXTRA_DIST += $(HOSTILE_TESTS)

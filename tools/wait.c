@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -37,10 +38,13 @@ int mt_wait_closed(const char *command, const char *path)
 		const struct timespec pause = { .tv_nsec = WAIT_NS };
 		struct mt_input input;
 		bool done;
+		int ret;
 
 		if (mt_input_open(&input, command, path))
 			return MT_EXIT_FAILED;
-		if (mt_artifact_reader_load_meta(input.reader)) {
+		ret = mt_artifact_reader_load_meta(input.reader);
+		if (ret) {
+			fprintf(stderr, "%s: %s: %s\n", command, input.name, strerror(-ret));
 			mt_input_close(&input);
 			return MT_EXIT_FAILED;
 		}

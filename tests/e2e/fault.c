@@ -3,9 +3,11 @@
  * A library that lets one call fail, preloaded into the sidecar or memtrack by a test:
  *
  *   MT_FAULT_IN      the program's name; in others it does nothing
- *   MT_FAULT_CALL    which function (its name in the table below)
+ *   MT_FAULT_CALL    which function (its name in the table below), or "memory": any that fails
+ *                    with ENOMEM
  *   MT_FAULT_NTH     its n-th call fails, counted from 1; 0: none
  *   MT_FAULT_SPAN    so many calls fail from there on (1)
+ *   MT_FAULT_MS      instead: all calls fail from there on for so many milliseconds
  *   MT_FAULT_COUNTS  a file that gets the number of calls of each function when the program exits
  *
  * A failure is what the function's manual names: its result and errno. Calls of children of the
@@ -170,9 +172,11 @@ static const struct {
 #undef ROW
 };
 
-static atomic_ulong counts[CALL_COUNT];
+static atomic_ulong counts[CALL_COUNT], memory_count;
 static int chosen = -1;
-static unsigned long nth, span = 1;
+static bool memory_chosen;
+static unsigned long nth, span = 1, span_ms;
+static atomic_ullong since_ms; /* the first failure; 0: none yet */
 static bool active;
 static pid_t self;
 static const char *counts_path;
@@ -188,8 +192,10 @@ static void write_counts(void)
 	for (int i = 0; file && i < CALL_COUNT; i++)
 		if (counts[i])
 			fprintf(file, "%s %lu\n", calls[i].name, (unsigned long)counts[i]);
-	if (file)
+	if (file) {
+		fprintf(file, "memory %lu\n", (unsigned long)memory_count);
 		fclose(file);
+	}
 }
 
 __attribute__((constructor)) static void start(void)
@@ -202,9 +208,12 @@ __attribute__((constructor)) static void start(void)
 	for (int i = 0; call && i < CALL_COUNT; i++)
 		if (!strcmp(call, calls[i].name))
 			chosen = i;
+	memory_chosen = call && !strcmp(call, "memory");
 	nth = number ? strtoul(number, NULL, 10) : 0;
 	number = getenv("MT_FAULT_SPAN");
 	span = number ? strtoul(number, NULL, 10) : 1;
+	number = getenv("MT_FAULT_MS");
+	span_ms = number ? strtoul(number, NULL, 10) : 0;
 	self = getpid();
 	counts_path = getenv("MT_FAULT_COUNTS");
 	if (counts_path)
@@ -212,15 +221,33 @@ __attribute__((constructor)) static void start(void)
 	active = true;
 }
 
-/* Counts the call; true when it is the one that fails. */
+/* Is it still the time in which all calls fail? The first that asks begins it. */
+static bool in_time(void)
+{
+	unsigned long long none = 0, now;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (unsigned long long)ts.tv_sec * 1000 + (unsigned long long)ts.tv_nsec / 1000000 + 1;
+	atomic_compare_exchange_strong(&since_ms, &none, now);
+	return now - since_ms < span_ms;
+}
+
+/* Counts the call; true when it is one that fails. */
 static bool fails(enum call call)
 {
-	unsigned long number;
+	unsigned long number, memory = 0;
 
 	if (!active)
 		return false;
 	number = atomic_fetch_add(&counts[call], 1) + 1;
-	if ((int)call != chosen || nth == 0 || number < nth || number - nth >= span)
+	if (calls[call].error == ENOMEM)
+		memory = atomic_fetch_add(&memory_count, 1) + 1;
+	if (memory_chosen)
+		number = memory; /* 0: not one of them */
+	else if ((int)call != chosen)
+		number = 0;
+	if (nth == 0 || number < nth || (span_ms ? !in_time() : number - nth >= span))
 		return false;
 	errno = calls[call].error;
 	return true;
