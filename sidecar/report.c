@@ -111,8 +111,9 @@ void mt_report(struct mt_run *run)
 	if (totals.not_loaded)
 		snprintf(not_loaded, sizeof(not_loaded),
 			 ", %" PRIu64 " with no time to load the library", totals.not_loaded);
-	mt_say_note("%s: %" PRIu64 " events, %zu process%s, %" PRIu64 " lost, %s%s",
-		    run->output.path, run->encoder_stats.events_written, run->process_count,
+	mt_say_note("%s: %" PRIu64 " event%s, %zu process%s, %" PRIu64 " lost, %s%s",
+		    run->output.path, run->encoder_stats.events_written,
+		    plural(run->encoder_stats.events_written), run->process_count,
 		    run->process_count == 1 ? "" : "es", run->loss.total, untracked, not_loaded);
 }
 

@@ -20,6 +20,7 @@ tests_e2e_mkartifact_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS)
 tests_e2e_mkartifact_LDADD = libmtcommon.la $(ZSTD_LIBS)
 tool_tests = \
 	tests/e2e/tool_dump.sh \
+	tests/e2e/tool_plurals.sh \
 	tests/e2e/tool_recount.sh \
 	tests/e2e/tool_stat.sh \
 	tests/e2e/tool_usage.sh \

@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/rewrite.h"
+#include "tools/text.h"
 
 static const char help[] =
 	"usage: memtrack recompress [OPTION...] IN OUT\n"
@@ -61,25 +62,34 @@ static void observe(void *data, const struct mt_frame_extent *e)
 	(void)mt_rewrite_copy(&rc->out, e->start, e->end);
 }
 
+static void print_bytes(const char *what, uint64_t bytes, double events)
+{
+	printf("%-9s %" PRIu64 " %s, %.2f an event", what, bytes, mt_plural(bytes, "byte", "bytes"),
+	       (double)bytes / events);
+}
+
 static void print_sizes(const struct recompress *rc)
 {
 	uint64_t in = mt_artifact_reader_totals(rc->input.reader)->size, out = rc->out.writer.bytes;
 	double events = rc->out.events ? (double)rc->out.events : 1;
 
-	printf("events:   %" PRIu64 " in %" PRIu64 " frames\n", rc->out.events, rc->out.frames);
-	printf("content:  %" PRIu64 " bytes, %.2f an event\n", rc->content,
-	       (double)rc->content / events);
-	printf("before:   %" PRIu64 " bytes, %.2f an event\n", in, (double)in / events);
-	printf("after:    %" PRIu64 " bytes, %.2f an event, %.3f of before\n", out,
-	       (double)out / events, in ? (double)out / (double)in : 0);
+	printf("events:   %" PRIu64 " in %" PRIu64 " %s\n", rc->out.events, rc->out.frames,
+	       mt_plural(rc->out.frames, "frame", "frames"));
+	print_bytes("content:", rc->content, events);
+	printf("\n");
+	print_bytes("before:", in, events);
+	printf("\n");
+	print_bytes("after:", out, events);
+	printf(", %.3f of before\n", in ? (double)out / (double)in : 0);
 	printf("encoding: %.1f ns an event of one processor's time, with the check that it is the "
 	       "same\n",
 	       (double)rc->encode_ns / events);
 	if (rc->out.copied_as_bytes)
 		printf("%" PRIu64
-		       " frames hold msgpack that we would write otherwise: compressed as "
-		       "it is, without hint\n",
-		       rc->out.copied_as_bytes);
+		       " %s msgpack that we would write otherwise: compressed as it is, without "
+		       "hint\n",
+		       rc->out.copied_as_bytes,
+		       mt_plural(rc->out.copied_as_bytes, "frame holds", "frames hold"));
 }
 
 static int run_recompress(struct recompress *rc, const char *path, bool force,

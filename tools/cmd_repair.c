@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/rewrite.h"
+#include "tools/text.h"
 
 static const char help[] =
 	"usage: memtrack repair [OPTION...] IN OUT\n"
@@ -192,8 +193,10 @@ static int run_repair(struct repair *repair, const char *path, bool force)
 		return ret;
 	/* Says what was wrong with IN; that OUT has what was whole, is what was asked for. */
 	(void)mt_input_verdict(input);
-	printf("%s: %" PRIu64 " events in %" PRIu64 " frames%s\n", path, repair->out.events,
-	       repair->out.frames, whole ? "; nothing was damaged" : "");
+	printf("%s: %" PRIu64 " %s in %" PRIu64 " %s%s\n", path, repair->out.events,
+	       mt_plural(repair->out.events, "event", "events"), repair->out.frames,
+	       mt_plural(repair->out.frames, "frame", "frames"),
+	       whole ? "; nothing was damaged" : "");
 	return mt_output_end(stdout);
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/format.h"
 #include "tools/command.h"
+#include "tools/text.h"
 
 /* Progress is for long work: first after the one, then every so often. */
 #define PROGRESS_FIRST_NS 1000000000u
@@ -185,8 +186,9 @@ enum mt_input_state mt_input_state(const struct mt_input *input)
 static void say_missing(const struct mt_input *input)
 {
 	if (input->damaged > MT_INPUT_DAMAGES)
-		fprintf(stderr, "%s: %s: %" PRIu64 " more damaged frames\n", input->command,
-			input->name, input->damaged - MT_INPUT_DAMAGES);
+		fprintf(stderr, "%s: %s: %" PRIu64 " more damaged %s\n", input->command,
+			input->name, input->damaged - MT_INPUT_DAMAGES,
+			mt_plural(input->damaged - MT_INPUT_DAMAGES, "frame", "frames"));
 	if (input->stopped)
 		fprintf(stderr,
 			"%s: %s: reading ended there; %smemtrack repair makes a file of what is "
@@ -197,8 +199,8 @@ static void say_missing(const struct mt_input *input)
 		fprintf(stderr, "%s: %s: an unknown number of events is missing\n", input->command,
 			input->name);
 	else
-		fprintf(stderr, "%s: %s: %" PRIu64 " events are missing%s\n", input->command,
-			input->name, input->missing,
+		fprintf(stderr, "%s: %s: %" PRIu64 " %s missing%s\n", input->command, input->name,
+			input->missing, mt_plural(input->missing, "event is", "events are"),
 			input->missing_unknown ? ", and an unknown number" : "");
 }
 
@@ -216,18 +218,23 @@ int mt_input_verdict(struct mt_input *input)
 		verdict = MT_EXIT_DAMAGED;
 	}
 	if (totals->bad_metadata) {
-		fprintf(stderr, "%s: %s: %" PRIu64 " damaged metadata frames were passed over\n",
-			input->command, input->name, totals->bad_metadata);
+		fprintf(stderr, "%s: %s: %" PRIu64 " damaged metadata %s passed over\n",
+			input->command, input->name, totals->bad_metadata,
+			mt_plural(totals->bad_metadata, "frame was", "frames were"));
 		verdict = MT_EXIT_DAMAGED;
 	}
 	if (totals->dropped_metadata)
-		fprintf(stderr, "%s: %s: %" PRIu64 " metadata frames are beyond what is kept\n",
-			input->command, input->name, totals->dropped_metadata);
+		fprintf(stderr, "%s: %s: %" PRIu64 " metadata %s beyond what is kept\n",
+			input->command, input->name, totals->dropped_metadata,
+			mt_plural(totals->dropped_metadata, "frame is", "frames are"));
 	if (totals->unknown)
 		fprintf(stderr,
-			"%s: %s: %" PRIu64 " events of unknown types (the first: '%s') were "
-			"passed over; a newer memtrack may know them\n",
-			input->command, input->name, totals->unknown, totals->unknown_name);
+			"%s: %s: %" PRIu64 " %s (the first: '%s') passed over; a newer memtrack "
+			"may know %s\n",
+			input->command, input->name, totals->unknown,
+			mt_plural(totals->unknown, "event of an unknown type",
+				  "events of unknown types"),
+			totals->unknown_name, mt_plural(totals->unknown, "it", "them"));
 	if (mt_input_state(input) == MT_INPUT_OPEN)
 		fprintf(stderr,
 			"%s: %s: not closed: it is still being written, or its recorder was "

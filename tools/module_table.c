@@ -193,10 +193,10 @@ static int print_image(const struct mt_module_table *table, const struct image *
 	printf("process %" PRId32, image->pid);
 	if (image->forked)
 		printf(", forked by %" PRId32, image->parent);
-	printf(", %s %s: %zu modules\n", image->exec ? "exec at" : "from",
+	printf(", %s %s: %zu %s\n", image->exec ? "exec at" : "from",
 	       mt_time_text(image->at_ns > table->first_ns ? image->at_ns - table->first_ns : 0,
 			    when),
-	       n);
+	       n, mt_plural(n, "module", "modules"));
 	for (size_t i = 0; i < n; i++)
 		print_module(table, &table->modules[order[n - 1 - i]], i < inherited);
 	return ferror(stdout) ? -EIO : 0;

@@ -35,7 +35,7 @@ static void print_bytes(mt_sum bytes)
 {
 	char size[MT_SUM_CHARS];
 
-	printf("%s bytes", number(bytes));
+	printf("%s %s", number(bytes), mt_plural(bytes, "byte", "bytes"));
 	if (bytes >= 1024)
 		printf(" (%s)", mt_size_text(bytes, size));
 }
@@ -53,7 +53,8 @@ static void print_file(const struct mt_input *input)
 	label("File");
 	printf("%s, ", mt_clean_text(input->name, strlen(input->name), name, sizeof(name)));
 	print_bytes(totals->size);
-	printf(", %s frames, %s\n", number(totals->frames), states[mt_input_state(input)]);
+	printf(", %s %s, %s\n", number(totals->frames),
+	       mt_plural(totals->frames, "frame", "frames"), states[mt_input_state(input)]);
 	if (input->cut.kind == MT_DIAG_CUT || input->damaged) {
 		label("");
 		printf("%s: these figures are those of what could be read\n",
@@ -61,8 +62,8 @@ static void print_file(const struct mt_input *input)
 	}
 	if (totals->unknown) {
 		label("");
-		printf("%s events of types that this memtrack does not know\n",
-		       number(totals->unknown));
+		printf("%s %s that this memtrack does not know\n", number(totals->unknown),
+		       mt_plural(totals->unknown, "event of a type", "events of types"));
 	}
 }
 
@@ -150,7 +151,7 @@ static void print_losses(const struct mt_run_info *info)
 		puts("none");
 		return;
 	}
-	printf("%s records:", number(info->lost));
+	printf("%s %s:", number(info->lost), mt_plural(info->lost, "record", "records"));
 	for (size_t i = 0; i < info->losses_count; i++)
 		printf("%s %s %s", i ? "," : "",
 		       mt_clean_text(info->losses[i].cause, strlen(info->losses[i].cause), cause,
@@ -221,28 +222,36 @@ static void print_coverage(const struct mt_run_info *info)
 }
 
 /* What a count of order_stats says to a user; a name from another version stays as it is. */
-static const char *order_words(const char *name)
+static const char *order_words(const char *name, uint64_t count)
 {
 	static const struct {
 		const char *name;
-		const char *words;
+		const char *one;
+		const char *more;
 	} known[] = {
-		{ "late", "times raised to keep the order" },
-		{ "parked", "events held until the one before them came" },
-		{ "unknown_frees", "frees of unknown blocks" },
-		{ "live_allocs", "allocations over live blocks" },
-		{ "inherited_ends", "inherited blocks replaced during a fork" },
-		{ "split_reallocs", "reallocs written as free and realloc" },
-		{ "dropped_begins", "reallocs that never returned" },
-		{ "unchecked", "events unchecked for want of memory" },
-		{ "corrupt_streams", "threads with damaged buffers" },
-		{ "unread_streams", "threads unread for want of memory" },
-		{ "untranslated_tids", "threads under their own namespace's number" },
+		{ "late", "time raised to keep the order", "times raised to keep the order" },
+		{ "parked", "event held until the one before it came",
+		  "events held until the one before them came" },
+		{ "unknown_frees", "free of an unknown block", "frees of unknown blocks" },
+		{ "live_allocs", "allocation over a live block", "allocations over live blocks" },
+		{ "inherited_ends", "inherited block replaced during a fork",
+		  "inherited blocks replaced during a fork" },
+		{ "split_reallocs", "realloc written as free and realloc",
+		  "reallocs written as free and realloc" },
+		{ "dropped_begins", "realloc that never returned", "reallocs that never returned" },
+		{ "unchecked", "event unchecked for want of memory",
+		  "events unchecked for want of memory" },
+		{ "corrupt_streams", "thread with damaged buffers",
+		  "threads with damaged buffers" },
+		{ "unread_streams", "thread unread for want of memory",
+		  "threads unread for want of memory" },
+		{ "untranslated_tids", "thread under its own namespace's number",
+		  "threads under their own namespace's number" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(name, known[i].name) == 0)
-			return known[i].words;
+			return mt_plural(count, known[i].one, known[i].more);
 	return name;
 }
 
@@ -264,10 +273,16 @@ static void print_order(const struct mt_run_info *info)
 		if (key.type != MT_MP_STR || value.object.type != MT_MP_UINT || !value.object.u)
 			continue;
 		name = mt_clean_text((const char *)key.bytes, key.len, text, sizeof(text));
-		printf("%s%s %s", first ? "" : ", ", number(value.object.u), order_words(name));
+		printf("%s%s %s", first ? "" : ", ", number(value.object.u),
+		       order_words(name, value.object.u));
 		first = false;
 	}
 	puts(first ? "exact, nothing to note" : "");
+}
+
+static void print_blocks(uint64_t blocks)
+{
+	printf("%s %s", number(blocks), mt_plural(blocks, "block", "blocks"));
 }
 
 static void print_live(const struct mt_stat *stat)
@@ -284,15 +299,20 @@ static void print_live(const struct mt_stat *stat)
 	printf("%s\n", number(mt_stat_frees(&totals->counts)));
 	label("Peak");
 	print_bytes(totals->peak.bytes);
-	printf(" in %s blocks, %s after the start\n", number(totals->peak.blocks),
+	printf(" in ");
+	print_blocks(totals->peak.blocks);
+	printf(", %s after the start\n",
 	       mt_time_text(totals->peak.bytes ? totals->peak.time_ns - totals->first_ns : 0,
 			    time));
 	label("Live at the end");
 	print_bytes(left.bytes - left.inherited_bytes);
-	printf(" in %s blocks", number(left.blocks - left.inherited_blocks));
-	if (left.inherited_blocks)
-		printf(", besides inherited: %s bytes in %s blocks", number(left.inherited_bytes),
-		       number(left.inherited_blocks));
+	printf(" in ");
+	print_blocks(left.blocks - left.inherited_blocks);
+	if (left.inherited_blocks) {
+		printf(", besides inherited: %s %s in ", number(left.inherited_bytes),
+		       mt_plural(left.inherited_bytes, "byte", "bytes"));
+		print_blocks(left.inherited_blocks);
+	}
 	putchar('\n');
 }
 
@@ -304,7 +324,8 @@ static void print_events(const struct mt_stat *stat, size_t processes)
 	label("Duration");
 	printf("%s\n", mt_time_text(totals->last_ns - totals->first_ns, time));
 	label("Processes");
-	printf("%s, %s threads\n", number(processes), number(totals->threads));
+	printf("%s, %s %s\n", number(processes), number(totals->threads),
+	       mt_plural(totals->threads, "thread", "threads"));
 	label("Events");
 	printf("%s\n", number(totals->events));
 	for (uint8_t type = 1; type < MT_EVENT_TYPES; type++)
@@ -403,8 +424,10 @@ static int print_processes(const struct mt_stat *stat, const struct mt_replay_pr
 	for (size_t i = 0; i < shown; i++)
 		print_row(stat, &rows[i]);
 	if (shown < count)
-		printf("%s more processes with lower peaks: --all shows them\n",
-		       number(count - shown));
+		printf("%s more %s: --all shows %s\n", number(count - shown),
+		       mt_plural(count - shown, "process with a lower peak",
+				 "processes with lower peaks"),
+		       mt_plural(count - shown, "it", "them"));
 	free(rows);
 	return MT_EXIT_DONE;
 }

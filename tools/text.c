@@ -23,6 +23,11 @@ const char *mt_sum_text(mt_sum value, bool commas, char buffer[static MT_SUM_CHA
 	return at;
 }
 
+const char *mt_plural(mt_sum count, const char *one, const char *more)
+{
+	return count == 1 ? one : more;
+}
+
 const char *mt_size_text(mt_sum bytes, char buffer[static MT_SUM_CHARS])
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };

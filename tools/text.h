@@ -20,6 +20,9 @@
 /* Decimal, with commas between thousands or without; returns a place inside the buffer. */
 const char *mt_sum_text(mt_sum value, bool commas, char buffer[static MT_SUM_CHARS]);
 
+/* The word for so many of a thing: "frame" for 1, else "frames". */
+const char *mt_plural(mt_sum count, const char *one, const char *more);
+
 /* "1.5 MiB"; exact below 1 KiB. */
 const char *mt_size_text(mt_sum bytes, char buffer[static MT_SUM_CHARS]);
 

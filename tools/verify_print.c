@@ -39,8 +39,9 @@ static void print_place(const struct mt_verify *verify, const struct mt_verify_p
 	       event->tid, event->timestamp_ns, mt_event_type_name(event->type));
 	switch (finding->kind) {
 	case MT_FIND_ALLOC_OVER_LIVE:
-		printf(" 0x%" PRIx64 " size %" PRIu64 ", where %" PRIu64 " bytes are live",
-		       finding->addr, event->size, finding->before_size);
+		printf(" 0x%" PRIx64 " size %" PRIu64 ", where %" PRIu64 " %s live", finding->addr,
+		       event->size, finding->before_size,
+		       mt_plural(finding->before_size, "byte is", "bytes are"));
 		break;
 	case MT_FIND_DOUBLE_FREE:
 		printf(" 0x%" PRIx64 ", freed before by frame %" PRIu64 ", event %" PRIu64,
@@ -74,17 +75,19 @@ static void print_losses(const struct mt_verify *verify)
 	}
 	printf("losses: %s", info->lost ? mt_sum_text(info->lost, true, number) : "none");
 	for (size_t i = 0; i < info->losses_count; i++)
-		printf("%s%s %" PRIu64, i ? ", " : " records: ",
+		printf("%s%s %" PRIu64, i ? ", " : mt_plural(info->lost, " record: ", " records: "),
 		       mt_clean_text(info->losses[i].cause, strlen(info->losses[i].cause), cause,
 				     sizeof(cause)),
 		       info->losses[i].count);
 	putchar('\n');
 	if (info->spoiled)
-		printf("damaged buffers: of %s threads; what was left in them is not known\n",
-		       mt_sum_text(info->spoiled, true, number));
+		printf("damaged buffers: of %s %s; what was left in them is not known\n",
+		       mt_sum_text(info->spoiled, true, number),
+		       mt_plural(info->spoiled, "thread", "threads"));
 	if (info->unread)
-		printf("unread: %s threads, for want of memory; what they recorded is not known\n",
-		       mt_sum_text(info->unread, true, number));
+		printf("unread: %s %s, for want of memory; what was recorded there is not known\n",
+		       mt_sum_text(info->unread, true, number),
+		       mt_plural(info->unread, "thread", "threads"));
 	if (verify->require_complete)
 		printf("complete: %s\n", mt_run_info_complete(info) ? "yes" : "no");
 }
@@ -100,10 +103,12 @@ int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
 	for (size_t i = 0; i < verify->places_count; i++)
 		print_place(verify, &verify->places[i]);
 	if (sum > verify->places_count)
-		printf("... and %s more places\n",
-		       mt_sum_text(sum - verify->places_count, true, number));
+		printf("... and %s more %s\n",
+		       mt_sum_text(sum - verify->places_count, true, number),
+		       mt_plural(sum - verify->places_count, "place", "places"));
 	printf("events: %s replayed, of ", mt_sum_text(totals->events, true, number));
-	printf("%s processes", mt_sum_text(processes, true, number));
+	printf("%s %s", mt_sum_text(processes, true, number),
+	       mt_plural(processes, "process", "processes"));
 	if (verify->unread_events)
 		printf("; %s behind the damage not judged",
 		       mt_sum_text(verify->unread_events, true, number));

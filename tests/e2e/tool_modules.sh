@@ -44,7 +44,7 @@ cat >wanted <<-END
 	process 11, forked by 10, from 2.000 us: 2 modules
 	       inherited  0000000000001000-0000000000003000           0  /bin/first
 	       inherited  0000000000005000-0000000000006000           0  /lib/one.so
-	process 11, exec at 4.000 us: 1 modules
+	process 11, exec at 4.000 us: 1 module
 	          5.000 us  0000000000001000-0000000000004000           0  /bin/second
 END
 gives "--table: ends with 0" 0 "$MEMTRACK" modules --table small

@@ -105,7 +105,7 @@ gives "unknown type: recompress" 0 "$MEMTRACK" recompress unknown unknown.ours
 for name in unknown.whole unknown.ours; do
 	gives "$name: is whole" 0 "$MEMTRACK" dump "$name"
 	same_text "$name: the same events" wanted out
-	tap_check "$name: the unknown one is still there" grep -q "1 events of unknown types" err
+	tap_check "$name: the unknown one is still there" grep -q "1 event of an unknown type" err
 done
 
 for command in repair recompress; do
