@@ -20,9 +20,10 @@ struct mt_artifact_filter {
 	const int32_t *pids; /* the caller's, as long as the reader lives; NULL: all */
 	size_t pids_n;
 	/*
-	 * Where nothing but Mapping, Fork and Exec is wanted and a frame has no hint, its content
-	 * may be searched for them instead of decoded (event_search.h), which is several times
-	 * faster. What else is in the frame is then neither checked nor counted.
+	 * Where nothing but Mapping, Fork and Exec is wanted, a frame's content may be searched for
+	 * them instead of decoded (event_search.h), which is several times faster. What else is in
+	 * the frame is then neither checked nor counted, but for what its hint says of them and of
+	 * Exit and Stack.
 	 */
 	bool search;
 };

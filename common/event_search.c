@@ -54,13 +54,15 @@ static inline uint32_t word_at(const uint8_t *p)
 enum {
 	WORD_FORK = 0x6b726f46, /* "Fork" */
 	WORD_EXEC = 0x63657845, /* "Exec" */
+	WORD_EXIT = 0x74697845, /* "Exit" */
 	WORD_STAC = 0x63617453, /* "Stac" */
 	WORD_PPIN = 0x6e697070, /* "ppin", of Mapping */
 };
 
 static inline bool is_needle(uint32_t word)
 {
-	return word == WORD_FORK || word == WORD_EXEC || word == WORD_STAC || word == WORD_PPIN;
+	return word == WORD_FORK || word == WORD_EXEC || word == WORD_EXIT || word == WORD_STAC ||
+	       word == WORD_PPIN;
 }
 
 SEARCH_LOOP v16 candidates(const uint8_t *p)
@@ -212,6 +214,7 @@ static const uint8_t *name_of(const uint8_t *content, const uint8_t *place, cons
 	switch (word_at(place)) {
 	case WORD_FORK:
 	case WORD_EXEC:
+	case WORD_EXIT:
 		return place > content && place[-1] == 0xa4 ? place - 1 : NULL;
 	case WORD_STAC:
 		return place > content && place[-1] == 0xa5 && end - place > 4 && place[4] == 'k'
@@ -241,29 +244,44 @@ static bool skip_stack(struct mt_mp_cursor *c)
 	return types == 1;
 }
 
-/* The event that begins at the cursor is stepped over, and kept if it is looked for. */
+/* The event that begins at the cursor is stepped over, counted, and kept if it is looked for. */
 static bool take_event(struct mt_frame_dec *dec, struct mt_mp_cursor *c, bool is_stack,
-		       struct mt_decoded *ret)
+		       struct mt_frame_hint *seen, struct mt_decoded *ret)
 {
 	struct mt_event *e = &dec->events[ret->n];
 
-	if (is_stack)
+	if (is_stack) {
+		seen->stacks++;
 		return skip_stack(c);
+	}
 	if (ret->n == MT_BATCH_EVENTS - 1 || mt_frame_dec_general(dec, c, e, ret) ||
-	    !(1u << e->type & MT_EVENT_SEARCHED))
+	    !(1u << e->type & (MT_EVENT_SEARCHED | 1u << MT_EVENT_EXIT)))
 		return false;
-	ret->n++;
+	mt_frame_hint_add(seen, e, 1);
+	ret->n += e->type != MT_EVENT_EXIT;
 	return true;
 }
 
+/* Whether the hint can be right about a frame in which this was seen. */
+static bool agrees(const struct mt_frame_hint *hint, const struct mt_frame_hint *seen)
+{
+	return hint->mappings == seen->mappings && hint->forks == seen->forks &&
+	       hint->execs == seen->execs && hint->exits == seen->exits &&
+	       hint->stacks == seen->stacks &&
+	       hint->events >= (uint64_t)seen->events + seen->stacks &&
+	       (!seen->events ||
+		(hint->first_ns <= seen->first_ns && hint->last_ns >= seen->last_ns));
+}
+
 int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len,
-		    struct mt_decoded *ret, bool *ret_walked)
+		    const struct mt_frame_hint *hint, struct mt_decoded *ret, bool *ret_walked)
 {
 	const uint8_t *end = content + len;
+	struct mt_frame_hint seen = { 0 };
 	size_t at = 0, known = 0;
 
 	*ret = (struct mt_decoded){ 0 };
-	*ret_walked = false;
+	*ret_walked = true;
 	mt_frame_dec_reset(dec);
 	while ((at = mt_event_search_place(content, len, at)) < len) {
 		const uint8_t *name = name_of(content, content + at, end);
@@ -272,12 +290,13 @@ int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len
 
 		/* One that begins inside the last one is none. */
 		if (!start || start < content + known ||
-		    !take_event(dec, &c, word_at(content + at) == WORD_STAC, ret)) {
-			*ret_walked = true;
+		    !take_event(dec, &c, word_at(content + at) == WORD_STAC, &seen, ret))
 			return mt_frame_dec_run(dec, content, len, ret);
-		}
 		known = at = (size_t)(c.p - content);
 	}
+	if (hint && !agrees(hint, &seen))
+		return mt_frame_dec_run(dec, content, len, ret);
+	*ret_walked = false;
 	ret->events = dec->events;
 	ret->consumed = len;
 	return 0;

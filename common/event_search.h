@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Finds Mapping, Fork and Exec events in the content of a data frame without
- * decoding what stands between them.
+ * decoding what stands between them, and counts Exit and Stack events.
  *
  * Each of them has its type's name in it, whatever the order of its keys and
  * the form of its strings. So the content is searched for four bytes of each
@@ -32,15 +32,19 @@
 #include <stdint.h>
 
 #include "common/frame_dec.h"
+#include "common/frame_hint.h"
 
 /*
  * The events of these types in a whole frame's content. 0, or what
  * mt_frame_dec_run() says where the frame was walked (and then *ret is what it
  * gives: events of all types, and perhaps not to the end of the content).
- * *ret_walked tells which it was.
+ *
+ * With a hint for the frame, its counts of the five types and its times are
+ * held against what is found; where they do not agree the frame is walked, so
+ * that all of the hint can be held against all events.
  */
 int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len,
-		    struct mt_decoded *ret, bool *ret_walked);
+		    const struct mt_frame_hint *hint, struct mt_decoded *ret, bool *ret_walked);
 
 /*
  * The first place from `at` on where one of the four-byte needles stands, or

@@ -39,6 +39,7 @@ struct slot {
 	bool plain; /* DONE: the frame is as writers make them, and decoded */
 	bool hinted;
 	bool search;
+	struct mt_frame_hint hint; /* when it is hinted */
 	struct mt_crew_frame frame;
 	struct mt_buf content; /* of the frame, when its events may point into it */
 	struct mt_frame_dec *dec;
@@ -154,6 +155,18 @@ static bool decompress(struct worker *w)
 	return true;
 }
 
+/* What the frame holds. The search has held the hint against what it saw: the rest is as it says.
+ */
+static void set_seen(struct slot *s, bool all_decoded)
+{
+	struct mt_frame_hint *seen = &s->frame.seen;
+
+	*seen = all_decoded ? (struct mt_frame_hint){ 0 } : s->hint;
+	if (all_decoded)
+		mt_frame_hint_add(seen, s->frame.decoded.events, s->frame.decoded.n);
+	seen->frame_len = s->frame.extent.end - s->frame.extent.start;
+}
+
 /* Whether the frame is as writers make them; then it is decoded. */
 static bool work_on(struct worker *w, int fd, struct slot *s)
 {
@@ -168,7 +181,8 @@ static bool work_on(struct worker *w, int fd, struct slot *s)
 	if (!w->dctx || !s->dec || !read_input(w, fd, &s->frame.extent) || !decompress(w))
 		return false;
 	if (s->search)
-		ret = mt_event_search(s->dec, w->content.data, w->content.len, decoded, &walked);
+		ret = mt_event_search(s->dec, w->content.data, w->content.len,
+				      s->hinted ? &s->hint : NULL, decoded, &walked);
 	else
 		ret = mt_frame_dec_run(s->dec, w->content.data, w->content.len, decoded);
 	if (ret || decoded->consumed != w->content.len)
@@ -182,11 +196,8 @@ static bool work_on(struct worker *w, int fd, struct slot *s)
 		w->content = other;
 		s->frame.content = s->content.data;
 	}
-	if (s->hinted) {
-		s->frame.seen = (struct mt_frame_hint){ .frame_len = s->frame.extent.end -
-								     s->frame.extent.start };
-		mt_frame_hint_add(&s->frame.seen, decoded->events, decoded->n);
-	}
+	if (s->hinted)
+		set_seen(s, walked);
 	return true;
 }
 
@@ -277,7 +288,8 @@ static void scout(struct mt_frame_crew *crew)
 		if (ret != 1)
 			continue;
 		s->hinted = mt_hint_walk_has(&crew->walk, s->frame.extent.start);
-		s->search = crew->walk.filtered && crew->walk.filter.search && !s->hinted &&
+		s->hint = crew->walk.hint;
+		s->search = crew->walk.filtered && crew->walk.filter.search &&
 			    !(crew->walk.filter.types & ~MT_EVENT_SEARCHED);
 		s->plain = false;
 		pthread_mutex_lock(&crew->lock);

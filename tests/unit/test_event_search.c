@@ -27,7 +27,7 @@ static bool expect_same(const struct mt_buf *content)
 	bool did_walk;
 
 	cr_assert(dec);
-	cr_assert_eq(mt_event_search(dec, content->data, content->len, &d, &did_walk), 0);
+	cr_assert_eq(mt_event_search(dec, content->data, content->len, NULL, &d, &did_walk), 0);
 	cr_assert_eq(d.consumed, content->len);
 	lines(&d, &searched);
 	if (!did_walk)
@@ -58,7 +58,8 @@ static struct mt_event plain(uint64_t *state, uint8_t type)
 		e.aux = (uint64_t)(int64_t)(int32_t)rnd(state);
 	if (type == MT_EVENT_MALLOC)
 		e.stack_hash = rnd(state) & 1 ? rnd_wide(state) : 0;
-	if (type == MT_EVENT_EXEC || type == MT_EVENT_FORK || type == MT_EVENT_FREE)
+	if (type == MT_EVENT_EXEC || type == MT_EVENT_EXIT || type == MT_EVENT_FORK ||
+	    type == MT_EVENT_FREE)
 		e.size = 0;
 	return e;
 }
@@ -90,10 +91,10 @@ static void pack_stack(uint64_t *state, const void *bytes, size_t len, struct mt
 /* Every place of every needle is found, wherever it stands among the vectors. */
 Test(event_search, each_name_is_found_at_every_place)
 {
-	static const char *const names[] = { "Fork", "Exec", "Stac", "ppin" };
+	static const char *const names[] = { "Fork", "Exec", "Exit", "Stac", "ppin" };
 	static uint8_t bytes[200];
 
-	for (size_t n = 0; n < 4; n++)
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
 		for (size_t len = 4; len <= sizeof(bytes); len += 7)
 			for (size_t at = 0; at + 4 <= len; at++) {
 				memset(bytes, 'F', sizeof(bytes));
@@ -114,14 +115,16 @@ Test(event_search, random_bytes_hold_what_a_plain_search_finds)
 
 		/* Few letters, so that names come about by chance. */
 		for (size_t i = 0; i < sizeof(bytes); i++)
-			bytes[i] = (uint8_t) "ForkExecStackMappin\xa4\x80"[rnd(&state) % 21];
+			bytes[i] = (uint8_t) "ForkExecExitStackMappin\xa4\x80"[rnd(&state) % 25];
 		for (size_t k = 0; k < 10; k++)
 			memcpy(bytes + rnd(&state) % 4090,
-			       (const char *[]){ "Fork", "Exec", "Stac", "ppin" }[k % 4], 4);
+			       (const char *[]){ "Fork", "Exec", "Exit", "Stac", "ppin" }[k % 5],
+			       4);
 		do {
 			for (; want + 4 <= sizeof(bytes); want++)
 				if (!memcmp(bytes + want, "Fork", 4) ||
 				    !memcmp(bytes + want, "Exec", 4) ||
+				    !memcmp(bytes + want, "Exit", 4) ||
 				    !memcmp(bytes + want, "Stac", 4) ||
 				    !memcmp(bytes + want, "ppin", 4))
 					break;
@@ -149,7 +152,7 @@ static size_t copy_of(const struct mt_buf *content, uint8_t bytes[STACK_BYTES])
 Test(event_search, writers_events_are_found_without_a_walk)
 {
 	static const uint8_t types[] = { MT_EVENT_MALLOC, MT_EVENT_FREE, MT_EVENT_FORK,
-					 MT_EVENT_EXEC, MT_EVENT_MALLOC };
+					 MT_EVENT_EXEC, MT_EVENT_EXIT };
 	static uint8_t bytes[STACK_BYTES];
 	uint64_t state = 3;
 	size_t walks = 0;
@@ -172,6 +175,53 @@ Test(event_search, writers_events_are_found_without_a_walk)
 	}
 	/* Only where four random bytes are a name. */
 	cr_expect_leq(walks, 1);
+}
+
+/* Each number of a hint that the search can judge: right it is searched, wrong it is walked. */
+Test(event_search, hints_are_held_against_what_is_found)
+{
+	static const uint8_t types[] = { MT_EVENT_MALLOC, MT_EVENT_FORK, MT_EVENT_EXEC,
+					 MT_EVENT_EXIT, MT_EVENT_FREE };
+	struct mt_frame_hint right = { 0 }, wrong[9];
+	struct mt_frame_dec *dec = mt_frame_dec_new();
+	struct mt_buf content = { 0 };
+	struct mt_decoded d;
+	uint64_t state = 7;
+	bool walked;
+
+	for (size_t i = 0; i < 100; i++) {
+		struct mt_event e = plain(&state, types[i % 5]);
+
+		reference_pack(&e, &content);
+		if (i % 20 == 0)
+			pack_mapping(&state, "/lib/libc.so.6", 14, &content);
+		if (i % 25 == 0)
+			pack_stack(&state, "Exit", 4, &content);
+	}
+	cr_assert(dec && !mt_frame_dec_run(dec, content.data, content.len, &d));
+	mt_frame_hint_add(&right, d.events, d.n);
+	cr_assert(right.exits == 20 && right.stacks == 4 && right.mappings == 5);
+	cr_assert(!mt_event_search(dec, content.data, content.len, &right, &d, &walked));
+	cr_expect(!walked);
+	cr_expect_eq(d.n, right.forks + right.execs + right.mappings);
+	for (size_t i = 0; i < 9; i++)
+		wrong[i] = right;
+	wrong[0].mappings--;
+	wrong[1].forks++;
+	wrong[2].execs = 0;
+	wrong[3].exits++;
+	wrong[4].stacks--;
+	wrong[5].events = 1;
+	wrong[6].first_ns = UINT64_MAX;
+	wrong[7].last_ns = 0;
+	wrong[8].exits--;
+	for (size_t i = 0; i < 9; i++) {
+		cr_assert(!mt_event_search(dec, content.data, content.len, &wrong[i], &d, &walked));
+		cr_expect(walked, "number %zu is wrong", i);
+		cr_expect_eq(d.n, right.events);
+	}
+	mt_frame_dec_free(dec);
+	mt_buf_fini(&content);
 }
 
 Test(event_search, random_events_of_all_types_are_as_walked)
@@ -316,7 +366,7 @@ Test(event_search, garbage_is_survived)
 		/* Of exactly that size, for sanitizers. */
 		tight = malloc(content.len ? content.len : 1);
 		memcpy(tight, content.data, content.len);
-		(void)mt_event_search(dec, tight, content.len, &d, &walked);
+		(void)mt_event_search(dec, tight, content.len, NULL, &d, &walked);
 		free(tight);
 		mt_buf_fini(&content);
 	}

@@ -189,9 +189,8 @@ Test(frame_crew, damaged_files_read_the_same)
 	mt_buf_fini(&copy);
 }
 
-/* A lie about a frame that the crew reads is damage of that frame, also for who looks for modules.
- */
-Test(frame_crew, a_lie_is_damage)
+/* Two frames of an Exec and two Frees; the hint of the first is the caller's to change. */
+static struct mt_buf file_with_hint(struct mt_frame_hint *ret_hint)
 {
 	struct mt_event events[3] = {
 		{ .type = MT_EVENT_EXEC, .pid = 1, .tid = 1, .timestamp_ns = 5 },
@@ -200,32 +199,83 @@ Test(frame_crew, a_lie_is_damage)
 	};
 	struct mt_frame_enc *enc;
 	struct mt_buf file = { 0 };
-	struct mt_frame_hint hint;
 
 	cr_assert(!mt_frame_enc_new(1, &enc));
 	append_frame_of(&file, enc, events, 3, true);
 	append_frame_of(&file, enc, events, 3, false);
 	cr_assert(!mt_frame_hint_parse(file.data + MT_SKIPPABLE_HEAD,
-				       MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD, &hint));
+				       MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD, ret_hint));
+	mt_frame_enc_free(enc);
+	return file;
+}
+
+/* The first frame is given and then found damaged, the second read. */
+static void expect_damage(const struct mt_buf *file, unsigned int threads,
+			  const struct mt_artifact_filter *filter)
+{
+	struct mt_artifact_reader *r = reader_of(file->data, file->len);
+	size_t n = filter ? 1 : 3;
+	struct mt_artifact_batch batch;
+
+	mt_artifact_reader_use_threads(r, threads);
+	if (filter)
+		mt_artifact_reader_filter(r, filter);
+	cr_assert_eq(mt_artifact_reader_next(r, &batch), 1);
+	cr_assert_eq(mt_artifact_reader_next(r, &batch), -EBADMSG);
+	cr_expect_eq(mt_artifact_reader_diag(r)->frame, 0);
+	cr_expect_eq(mt_artifact_reader_diag(r)->missing, 0);
+	cr_assert(mt_artifact_reader_skip_damaged(r));
+	cr_assert_eq(mt_artifact_reader_next(r, &batch), 1);
+	cr_expect_eq(batch.n, n);
+	cr_assert_eq(mt_artifact_reader_next(r, &batch), 0);
+	mt_artifact_reader_close(r);
+}
+
+/* A lie about a frame that the crew decodes is damage of that frame. */
+Test(frame_crew, a_lie_is_damage)
+{
+	struct mt_frame_hint hint;
+	struct mt_buf file = file_with_hint(&hint);
+
 	hint.events = 4;
 	mt_frame_hint_write(&hint, file.data);
-	for (unsigned int threads = 0; threads < 2; threads++) {
-		struct mt_artifact_reader *r = reader_of(file.data, file.len);
-		struct mt_artifact_batch batch;
+	for (unsigned int threads = 0; threads < 2; threads++)
+		expect_damage(&file, threads, NULL);
+	mt_buf_fini(&file);
+}
 
-		mt_artifact_reader_use_threads(r, threads);
-		mt_artifact_reader_filter(r, &modules);
-		cr_assert_eq(mt_artifact_reader_next(r, &batch), 1);
-		cr_assert_eq(mt_artifact_reader_next(r, &batch), -EBADMSG);
-		cr_expect_eq(mt_artifact_reader_diag(r)->frame, 0);
-		cr_expect_eq(mt_artifact_reader_diag(r)->missing, 0);
-		cr_assert(mt_artifact_reader_skip_damaged(r));
-		cr_assert_eq(mt_artifact_reader_next(r, &batch), 1);
-		cr_expect_eq(batch.n, 1);
-		cr_assert_eq(mt_artifact_reader_next(r, &batch), 0);
-		mt_artifact_reader_close(r);
+/* Also for who looks for modules, if it is about what he meets. */
+Test(frame_crew, a_lie_is_damage_for_who_searches)
+{
+	struct mt_frame_hint hint, lies[4];
+	struct mt_buf file = file_with_hint(&hint);
+
+	lies[0] = lies[1] = lies[2] = lies[3] = hint;
+	lies[0].execs = 2;
+	lies[1].mappings = 1;
+	lies[2].exits = 1;
+	lies[3].last_ns = 4;
+	for (size_t i = 0; i < 4; i++) {
+		mt_frame_hint_write(&lies[i], file.data);
+		for (unsigned int threads = 0; threads < 2; threads++)
+			expect_damage(&file, threads, &modules);
 	}
-	mt_frame_enc_free(enc);
+	mt_buf_fini(&file);
+}
+
+/* A frame that holds module events by its hint is searched, as one without a hint is. */
+Test(frame_crew, hinted_frames_are_searched)
+{
+	struct mt_frame_hint hint;
+	struct mt_buf file = file_with_hint(&hint);
+	struct mt_artifact_reader *r = reader_of(file.data, file.len);
+
+	mt_artifact_reader_use_threads(r, 1);
+	mt_artifact_reader_filter(r, &modules);
+	cr_expect_eq(read_all(r, NULL), 0);
+	cr_expect_eq(mt_artifact_reader_totals(r)->searched_frames, 2);
+	cr_expect_eq(mt_artifact_reader_totals(r)->passed_frames, 0);
+	mt_artifact_reader_close(r);
 	mt_buf_fini(&file);
 }
 
