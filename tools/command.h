@@ -48,6 +48,7 @@ enum mt_long_option {
 	MT_OPT_LEVEL,
 	MT_OPT_FORCE,
 	MT_OPT_REQUIRE_COMPLETE,
+	MT_OPT_KEEP_FRAMES,
 };
 
 /*

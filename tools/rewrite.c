@@ -17,6 +17,13 @@
 
 #define COPY_BYTES (1u << 20)
 
+/*
+ * Frames that are joined stay as small as those of our writers. What their events point to fits
+ * into one batch of the decoder.
+ */
+#define JOINED_CONTENT (8u << 20)
+#define JOINED_MEMORY  (8u << 20)
+
 static int failed(const struct mt_rewrite *rw, const char *name, const char *why)
 {
 	fprintf(stderr, "%s: %s: %s\n", rw->input->command, name, why);
@@ -77,6 +84,9 @@ int mt_rewrite_close(struct mt_rewrite *rw, bool keep)
 	rw->fd = -1;
 	mt_frame_fused_free(rw->fused);
 	mt_frame_enc_free(rw->enc);
+	mt_frame_dec_free(rw->dec);
+	mt_buf_fini(&rw->pending);
+	rw->dec = NULL;
 	rw->fused = NULL;
 	rw->enc = NULL;
 	return ret;
@@ -140,6 +150,7 @@ static int batch_as_bytes(struct mt_rewrite *rw, const struct mt_artifact_batch 
 
 	if (!frame)
 		return rw->error = -ENOMEM;
+	rw->frames++;
 	rw->copied_as_bytes++;
 	len = ZSTD_compress(frame, room, batch->content, batch->content_len, rw->level);
 	if (ZSTD_isError(len))
@@ -150,29 +161,102 @@ static int batch_as_bytes(struct mt_rewrite *rw, const struct mt_artifact_batch 
 	return rw->error;
 }
 
-int mt_rewrite_batch(struct mt_rewrite *rw, const struct mt_artifact_batch *batch)
+/* Whether our serializer makes this content of its events. */
+static bool is_as_ours(struct mt_rewrite *rw, const struct mt_artifact_batch *batch)
+{
+	const uint8_t *content;
+	size_t len;
+
+	return !mt_frame_enc_serialize(rw->enc, batch->events, batch->n, &content, &len) &&
+	       len == batch->content_len && !memcmp(content, batch->content, len);
+}
+
+static int write_frame(struct mt_rewrite *rw, const struct mt_event *events, size_t n)
 {
 	struct mt_frame_hint hint = { 0 };
-	const uint8_t *content, *frame;
-	size_t content_len, len;
+	const uint8_t *frame;
+	size_t len;
 	int ret;
 
-	if (rw->error)
-		return rw->error;
-	rw->frames++;
-	rw->events += batch->n;
-	ret = mt_frame_enc_serialize(rw->enc, batch->events, batch->n, &content, &content_len);
-	if (ret || content_len != batch->content_len ||
-	    memcmp(content, batch->content, content_len))
-		return batch_as_bytes(rw, batch);
 	if (rw->fused)
-		ret = mt_frame_fused_frame(rw->fused, batch->events, batch->n, &frame, &len);
+		ret = mt_frame_fused_frame(rw->fused, events, n, &frame, &len);
 	else
-		ret = mt_frame_enc_frame(rw->enc, batch->events, batch->n, &frame, &len);
+		ret = mt_frame_enc_frame(rw->enc, events, n, &frame, &len);
 	if (ret)
 		return rw->error = ret;
+	rw->frames++;
 	hint.frame_len = len;
-	mt_frame_hint_add(&hint, batch->events, batch->n);
+	mt_frame_hint_add(&hint, events, n);
 	(void)mt_rewrite_hint(rw, &hint);
 	return append(rw, frame, len);
+}
+
+int mt_rewrite_batch(struct mt_rewrite *rw, const struct mt_artifact_batch *batch)
+{
+	if (rw->error)
+		return rw->error;
+	rw->events += batch->n;
+	return is_as_ours(rw, batch) ? write_frame(rw, batch->events, batch->n)
+				     : batch_as_bytes(rw, batch);
+}
+
+/* Memory that decoded events point to, at most. */
+static size_t memory_of(const struct mt_event *events, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (events[i].type == MT_EVENT_MAPPING)
+			sum += sizeof(*events[i].mapping);
+		if (events[i].type == MT_EVENT_STACK)
+			sum += sizeof(*events[i].stack) + 64 +
+			       sizeof(uint64_t) * ((size_t)events[i].stack->regs_len +
+						   events[i].stack->fp_chain_len);
+	}
+	return sum;
+}
+
+int mt_rewrite_flush(struct mt_rewrite *rw)
+{
+	struct mt_decoded decoded;
+	int ret;
+
+	if (rw->error || !rw->pending_events)
+		return rw->error;
+	ret = mt_frame_dec_run(rw->dec, rw->pending.data, rw->pending.len, &decoded);
+	/* It was decoded before, in parts. */
+	if (!ret && (decoded.consumed != rw->pending.len || decoded.n != rw->pending_events))
+		ret = -EIO;
+	if (ret)
+		return rw->error = ret;
+	rw->events += decoded.n;
+	rw->pending.len = 0;
+	rw->pending_events = 0;
+	rw->pending_memory = 0;
+	return write_frame(rw, decoded.events, decoded.n);
+}
+
+int mt_rewrite_join(struct mt_rewrite *rw, const struct mt_artifact_batch *batch,
+		    uint64_t *ret_frame, uint64_t *ret_index)
+{
+	size_t memory = memory_of(batch->events, batch->n);
+	bool small = batch->n <= MT_BATCH_EVENTS / 2 && batch->content_len <= JOINED_CONTENT / 2 &&
+		     memory <= JOINED_MEMORY / 2 && is_as_ours(rw, batch);
+
+	if (!small || rw->pending_events + batch->n > MT_BATCH_EVENTS ||
+	    rw->pending.len + batch->content_len > JOINED_CONTENT ||
+	    rw->pending_memory + memory > JOINED_MEMORY)
+		(void)mt_rewrite_flush(rw);
+	*ret_frame = rw->frames;
+	*ret_index = rw->pending_events;
+	if (!small)
+		return mt_rewrite_batch(rw, batch);
+	if (!rw->dec)
+		rw->dec = mt_frame_dec_new();
+	if (!rw->error &&
+	    (!rw->dec || mt_buf_append(&rw->pending, batch->content, batch->content_len)))
+		rw->error = -ENOMEM;
+	rw->pending_events += batch->n;
+	rw->pending_memory += memory;
+	return rw->error;
 }

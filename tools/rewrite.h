@@ -4,7 +4,8 @@
  * and frames made anew with the hint in front.
  *
  * Frames keep their numbers, which metadata names: for a frame that is left out
- * an empty one is written.
+ * an empty one is written. Or small ones are joined, and others have to say where
+ * their events went.
  *
  * Threads: one.
  */
@@ -16,6 +17,8 @@
 #include <stdint.h>
 
 #include "common/artifact_writer.h"
+#include "common/buf.h"
+#include "common/frame_dec.h"
 #include "common/frame_hint.h"
 #include "tools/input.h"
 
@@ -39,7 +42,12 @@ struct mt_rewrite {
 	uint64_t events;	  /* in them */
 	uint64_t copied_as_bytes; /* of them, frames of content that our serializer makes otherwise
 				   */
-	int error;		  /* the first one */
+	/* What joins the next frame, not yet written. */
+	struct mt_buf pending;
+	size_t pending_events;
+	size_t pending_memory; /* that its events point to, once decoded */
+	struct mt_frame_dec *dec;
+	int error; /* the first one */
 };
 
 /*
@@ -63,6 +71,14 @@ int mt_rewrite_fill(struct mt_rewrite *rw, uint64_t frames);
  * serializer would make otherwise, the bytes are compressed as they are.
  */
 int mt_rewrite_batch(struct mt_rewrite *rw, const struct mt_artifact_batch *batch);
+/*
+ * The same, but a small batch is kept back, and written in one frame with those behind it. The
+ * batch's first event will be the one at *ret_index of frame *ret_frame.
+ */
+int mt_rewrite_join(struct mt_rewrite *rw, const struct mt_artifact_batch *batch,
+		    uint64_t *ret_frame, uint64_t *ret_index);
+/* Writes what was kept back. To be called before anything else is written. */
+int mt_rewrite_flush(struct mt_rewrite *rw);
 /* A whole metadata frame. */
 int mt_rewrite_meta(struct mt_rewrite *rw, const uint8_t *frame, size_t len);
 

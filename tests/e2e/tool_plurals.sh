@@ -35,7 +35,7 @@ singular "modules" ': 1 module$'
 # A file of one event, and of one that we would write otherwise.
 echo "exec 1 1 5" | "$MT_BUILDDIR/tests/e2e/mkartifact" single
 gives "recompress" 0 "$MEMTRACK" recompress single single.ours
-singular "recompress" '1 in 1 frame$'
+singular "recompress" '1 in 1 frame, before in 1$'
 gives "repair" 0 "$MEMTRACK" repair single single.whole
 singular "repair" '1 event in 1 frame'
 echo "raw 85a374696401a370696401a974696d657374616d7005a46164647200a474797065a445786563" |

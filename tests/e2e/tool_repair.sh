@@ -51,7 +51,7 @@ done
 tap_equal "cut anywhere: repair gives what dump gives, whole" "" "$bad"
 
 # Damage under a hint: how much is missing is known.
-"$MEMTRACK" recompress "$GOLDEN/frames.msgpack" hinted >out
+"$MEMTRACK" recompress --keep-frames "$GOLDEN/frames.msgpack" hinted >out
 cp hinted hurt
 printf '\377\377\377\377\377\377' | dd of=hurt bs=1 seek=200 conv=notrunc 2>/dev/null
 gives "hinted and damaged: dump ends with 3" 3 "$MEMTRACK" dump --keep-going hurt
@@ -76,7 +76,7 @@ for name in empty every_kind frames skippable stacks streamed_frame; do
 	done
 done
 gives "a level" 0 "$MEMTRACK" recompress --force --codec zstd --level 3 "$GOLDEN/frames.msgpack" again
-cat "$GOLDEN/frames.msgpack" | "$MEMTRACK" recompress - piped >out
+cat "$GOLDEN/frames.msgpack" | "$MEMTRACK" recompress --keep-frames - piped >out
 tap_check "from a pipe" cmp hinted piped
 gives "cut: recompress ends with 3" 3 "$MEMTRACK" recompress "$GOLDEN/truncated_tail.msgpack" none
 tap_check "cut: nothing is left behind" test ! -e none
