@@ -6,7 +6,7 @@
  * it; and the commands over a whole file, with its decoding alone beside them. The trace is 48 %
  * mallocs, 42 % frees, 10 % reallocs of random blocks, four threads.
  *
- *   replay [EVENTS]
+ *   replay [EVENTS [CASE]]
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -413,17 +413,28 @@ static void bench_commands(size_t count)
 
 int main(int argc, char **argv)
 {
+	static const struct {
+		const char *name;
+		size_t live;
+	} heaps[] = {
+		{ "4k-live", 4096 },
+		{ "100k-live", 100000 },
+		{ "1m-live", 1000000 },
+		{ "4m-live", 4000000 },
+	};
 	size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 2000000;
+	const char *only = argc > 2 ? argv[2] : NULL;
 
 	if (count < 1 || count > EVENTS_MAX) {
-		fprintf(stderr, "usage: replay [EVENTS]\n");
+		fprintf(stderr, "usage: replay [EVENTS [CASE]]\n");
 		return 2;
 	}
-	bench_replay("4k-live", 4096, count);
-	bench_replay("100k-live", 100000, count);
-	bench_replay("1m-live", 1000000, count);
-	bench_replay("4m-live", 4000000, count);
-	bench_fork(4000000);
-	bench_commands(count);
+	for (size_t i = 0; i < sizeof(heaps) / sizeof(heaps[0]); i++)
+		if (!only || !strcmp(only, heaps[i].name))
+			bench_replay(heaps[i].name, heaps[i].live, count);
+	if (!only || !strcmp(only, "fork-4m-live"))
+		bench_fork(4000000);
+	if (!only || !strcmp(only, "file-100k-live"))
+		bench_commands(count);
 	return 0;
 }

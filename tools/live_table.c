@@ -2,23 +2,12 @@
 #include "tools/live_table.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <errno.h>
-#include <stdalign.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/live_page.h"
 #include "tools/u64_map.h"
-
-/*
- * A page starts small, because most processes of a tree are, doubles up to PAGE_BUCKETS and is then
- * split. 128 buckets are 8 KiB: a copy takes less than a microsecond, and ten million blocks need a
- * directory of 32,768 entries.
- */
-#define BUCKET_SLOTS  4u
-#define FIRST_BUCKETS 2u
-#define PAGE_BUCKETS  128u
 
 /* How many pages ahead are fetched by who goes over all of them. */
 #define PAGES_AHEAD 24u
@@ -26,182 +15,17 @@
 /* Only a file made for it, that also guessed the seed, comes here: pages then grow instead. */
 #define MAX_DEPTH 24u
 
-/* A slot has room for so many bits of a size; those above them are in a second entry, a high one.
- */
-#define SMALL_BITS 24u
-#define SMALL_MASK ((1u << SMALL_BITS) - 1)
-
-/*
- * An entry stands in the bucket that its hash picks or, when that is full, in the next with room.
- * A search goes on to the next bucket only while entries have been put past this one.
- */
-struct bucket {
-	uint64_t addrs[BUCKET_SLOTS];
-	uint32_t owners[BUCKET_SLOTS];
-	uint8_t sizes[BUCKET_SLOTS][3];
-	uint8_t used;	/* bit i: slot i holds an entry */
-	uint8_t high;	/* bit i: and it is a high one: owner and size hold what is above */
-	uint8_t big;	/* bit i: there is a high entry of the same address */
-	uint8_t passed; /* entries put past this bucket; once 255, it stays so */
-};
-
-static_assert(sizeof(struct bucket) == 64, "a bucket is a cache line");
-
-struct page {
-	uint32_t refs;	/* directories that hold it */
-	uint32_t count; /* entries */
-	uint32_t mask;	/* buckets - 1 */
-	uint32_t depth; /* top bits of the hash that all its blocks share */
-	alignas(64) struct bucket buckets[];
-};
-
 struct mt_live_directory {
 	uint32_t refs; /* tables that hold it */
 	uint32_t depth;
-	struct page *pages[]; /* 1 << depth; a page of less depth stands in a row of them */
+	struct mt_live_page *pages[]; /* 1 << depth; a page of less depth stands in a row of them */
 };
-
-/* An entry as it moves between pages. */
-struct entry {
-	uint64_t addr;
-	uint32_t owner;
-	uint32_t size; /* the small bits */
-	bool high;
-	bool big;
-};
-
-/* Where an entry stands. */
-struct place {
-	struct bucket *bucket; /* NULL: nowhere */
-	unsigned slot;
-	uint32_t past; /* buckets before it that it was put past */
-};
-
-static size_t page_bytes(uint32_t buckets)
-{
-	return sizeof(struct page) + buckets * sizeof(struct bucket);
-}
-
-static struct page *page_new(uint32_t buckets, uint32_t depth)
-{
-	struct page *page = aligned_alloc(64, page_bytes(buckets));
-
-	if (!page)
-		return NULL;
-	memset(page, 0, page_bytes(buckets));
-	page->refs = 1;
-	page->mask = buckets - 1;
-	page->depth = depth;
-	return page;
-}
-
-static void page_put(struct page *page)
-{
-	if (--page->refs == 0)
-		free(page);
-}
-
-/* The slots that hold this address, as bits. */
-static inline unsigned matches(const struct bucket *bucket, uint64_t addr, bool high)
-{
-	/* Written out, so that all four are compared without a branch. */
-	unsigned equal = (unsigned)(bucket->addrs[0] == addr) |
-			 (unsigned)(bucket->addrs[1] == addr) << 1 |
-			 (unsigned)(bucket->addrs[2] == addr) << 2 |
-			 (unsigned)(bucket->addrs[3] == addr) << 3;
-
-	return equal & (high ? bucket->used & bucket->high : bucket->used & ~bucket->high);
-}
-
-static inline struct place page_find(struct page *page, uint64_t addr, uint64_t hash, bool high)
-{
-	struct place place = { 0 };
-
-	for (; place.past <= page->mask; place.past++) {
-		struct bucket *bucket = &page->buckets[((uint32_t)hash + place.past) & page->mask];
-		unsigned equal = matches(bucket, addr, high);
-
-		if (equal) {
-			place.bucket = bucket;
-			place.slot = (unsigned)__builtin_ctz(equal);
-			return place;
-		}
-		if (!bucket->passed)
-			break;
-	}
-	return place;
-}
-
-static inline uint32_t small_size(const struct bucket *bucket, unsigned slot)
-{
-	uint32_t bytes;
-
-	/* One byte too many, which is in the bucket too. */
-	memcpy(&bytes, bucket->sizes[slot], sizeof(bytes));
-	return le32toh(bytes) & SMALL_MASK;
-}
-
-static inline void set_slot(struct bucket *bucket, unsigned slot, const struct entry *entry)
-{
-	uint32_t bytes = htole32(entry->size);
-	uint8_t bit = (uint8_t)(1u << slot);
-
-	bucket->addrs[slot] = entry->addr;
-	bucket->owners[slot] = entry->owner;
-	memcpy(bucket->sizes[slot], &bytes, sizeof(bucket->sizes[slot]));
-	bucket->used |= bit;
-	/* Slots that are not used have neither. */
-	bucket->high |= entry->high ? bit : 0;
-	bucket->big |= entry->big ? bit : 0;
-}
-
-/* For a page that is known to have room and not to have the entry. */
-static inline void page_add(struct page *page, const struct entry *entry, uint64_t hash)
-{
-	struct bucket *bucket = &page->buckets[(uint32_t)hash & page->mask];
-	unsigned slot;
-
-	while (bucket->used == (1u << BUCKET_SLOTS) - 1) {
-		bucket->passed += bucket->passed < UINT8_MAX;
-		bucket = &page->buckets[((uint32_t)(bucket - page->buckets) + 1) & page->mask];
-	}
-	slot = (unsigned)__builtin_ctz(~(unsigned)bucket->used);
-	set_slot(bucket, slot, entry);
-	page->count++;
-}
-
-static inline void page_take(struct page *page, const struct place *place, uint64_t hash)
-{
-	uint8_t others = (uint8_t) ~(1u << place->slot);
-
-	place->bucket->used &= others;
-	place->bucket->high &= others;
-	place->bucket->big &= others;
-	for (uint32_t i = 0; i < place->past; i++) {
-		struct bucket *bucket = &page->buckets[((uint32_t)hash + i) & page->mask];
-
-		bucket->passed -= bucket->passed < UINT8_MAX;
-	}
-	page->count--;
-}
-
-/* Copies an entry to a page that has room for it. */
-static void move_entry(struct page *to, const struct bucket *bucket, unsigned slot, uint64_t hash)
-{
-	const struct entry entry = { .addr = bucket->addrs[slot],
-				     .owner = bucket->owners[slot],
-				     .size = small_size(bucket, slot),
-				     .high = bucket->high >> slot & 1,
-				     .big = bucket->big >> slot & 1 };
-
-	page_add(to, &entry, hash);
-}
 
 static struct mt_live_directory *directory_alloc(uint32_t depth)
 {
 	struct mt_live_directory *directory;
 
-	directory = malloc(sizeof(*directory) + (sizeof(struct page *) << depth));
+	directory = malloc(sizeof(*directory) + (sizeof(struct mt_live_page *) << depth));
 	if (!directory)
 		return NULL;
 	directory->refs = 1;
@@ -237,7 +61,7 @@ static void directory_put(struct mt_live_directory *directory)
 	for (size_t i = 0; i < entries;) {
 		size_t next = next_page(directory, i);
 
-		page_put(directory->pages[i]);
+		mt_live_page_put(directory->pages[i]);
 		i = next;
 	}
 	free(directory);
@@ -269,7 +93,7 @@ static int own_directory(struct mt_live_table *table)
 		own = directory_alloc(0);
 		if (!own)
 			return -ENOMEM;
-		own->pages[0] = page_new(FIRST_BUCKETS, 0);
+		own->pages[0] = mt_live_page_new(table->arena, MT_LIVE_FIRST_BUCKETS, 0);
 		if (!own->pages[0]) {
 			free(own);
 			return -ENOMEM;
@@ -292,7 +116,8 @@ static int own_directory(struct mt_live_table *table)
 }
 
 /* Puts `page` wherever `old` of the same depth stands; `index` is one such place. */
-static void replace_page(struct mt_live_directory *directory, size_t index, struct page *page)
+static void replace_page(struct mt_live_directory *directory, size_t index,
+			 struct mt_live_page *page)
 {
 	size_t row = (size_t)1 << (directory->depth - page->depth);
 	size_t first = index & ~(row - 1);
@@ -302,21 +127,18 @@ static void replace_page(struct mt_live_directory *directory, size_t index, stru
 }
 
 /* Makes the page at `index` of an own directory this table's own. */
-static int own_page(struct mt_live_directory *directory, size_t index)
+static int own_page(struct mt_live_table *table, size_t index)
 {
-	struct page *shared = directory->pages[index];
-	size_t bytes = page_bytes(shared->mask + 1);
-	struct page *own;
+	struct mt_live_page *shared = table->directory->pages[index];
+	struct mt_live_page *own;
 
 	if (shared->refs == 1)
 		return 0;
-	own = aligned_alloc(64, bytes);
+	own = mt_live_page_copy(table->arena, shared);
 	if (!own)
 		return -ENOMEM;
-	memcpy(own, shared, bytes);
-	own->refs = 1;
-	shared->refs--;
-	replace_page(directory, index, own);
+	mt_live_page_put(shared);
+	replace_page(table->directory, index, own);
 	return 0;
 }
 
@@ -335,50 +157,54 @@ static int double_directory(struct mt_live_table *table)
 }
 
 /* Doubles an own page in place of itself. */
-static int grow_page(struct mt_live_directory *directory, size_t index)
+static int grow_page(struct mt_live_table *table, size_t index)
 {
-	struct page *old = directory->pages[index];
-	struct page *larger = page_new((old->mask + 1) * 2, old->depth);
+	struct mt_live_page *old = table->directory->pages[index];
+	struct mt_live_page *larger =
+		mt_live_page_new(table->arena, (old->mask + 1) * 2, old->depth);
 
 	if (!larger)
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= old->mask; i++)
-		for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+		for (unsigned slot = 0; slot < MT_LIVE_BUCKET_SLOTS; slot++)
 			if (old->buckets[i].used >> slot & 1)
-				move_entry(larger, &old->buckets[i], slot,
-					   mt_u64_hash(old->buckets[i].addrs[slot]));
-	replace_page(directory, index, larger);
-	free(old);
+				mt_live_page_move(larger, &old->buckets[i], slot,
+						  mt_u64_hash(old->buckets[i].addrs[slot]));
+	replace_page(table->directory, index, larger);
+	mt_live_page_put(old);
 	return 0;
 }
 
 /* Splits an own page by the next bit of the hash. */
-static int split_page(struct mt_live_directory *directory, size_t index)
+static int split_page(struct mt_live_table *table, size_t index)
 {
-	struct page *old = directory->pages[index];
-	struct page *half[2] = { page_new(old->mask + 1, old->depth + 1),
-				 page_new(old->mask + 1, old->depth + 1) };
+	struct mt_live_directory *directory = table->directory;
+	struct mt_live_page *old = directory->pages[index], *half[2];
 	size_t row = (size_t)1 << (directory->depth - old->depth);
 	size_t first = index & ~(row - 1);
 
-	if (!half[0] || !half[1]) {
-		free(half[0]);
-		free(half[1]);
+	half[0] = mt_live_page_new(table->arena, old->mask + 1, old->depth + 1);
+	if (!half[0])
+		return -ENOMEM;
+	half[1] = mt_live_page_new(table->arena, old->mask + 1, old->depth + 1);
+	if (!half[1]) {
+		mt_live_page_put(half[0]);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i <= old->mask; i++) {
-		const struct bucket *bucket = &old->buckets[i];
+		const struct mt_live_bucket *bucket = &old->buckets[i];
 
-		for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+		for (unsigned slot = 0; slot < MT_LIVE_BUCKET_SLOTS; slot++) {
 			uint64_t hash = mt_u64_hash(bucket->addrs[slot]);
 
 			if (bucket->used >> slot & 1)
-				move_entry(half[hash >> (63 - old->depth) & 1], bucket, slot, hash);
+				mt_live_page_move(half[hash >> (63 - old->depth) & 1], bucket, slot,
+						  hash);
 		}
 	}
 	for (size_t i = 0; i < row; i++)
 		directory->pages[first + i] = half[i >= row / 2];
-	free(old);
+	mt_live_page_put(old);
 	return 0;
 }
 
@@ -386,13 +212,13 @@ static int split_page(struct mt_live_directory *directory, size_t index)
 static int make_room(struct mt_live_table *table, uint64_t hash)
 {
 	size_t index = directory_index(table->directory, hash);
-	struct page *page = table->directory->pages[index];
+	struct mt_live_page *page = table->directory->pages[index];
 	int ret;
 
-	if (page->mask + 1 < PAGE_BUCKETS || page->depth == MAX_DEPTH) {
-		if (page->mask >= UINT32_MAX / 2 / BUCKET_SLOTS)
+	if (page->mask + 1 < MT_LIVE_PAGE_BUCKETS || page->depth == MAX_DEPTH) {
+		if (page->mask >= UINT32_MAX / 2 / MT_LIVE_BUCKET_SLOTS)
 			return -ENOMEM;
-		return grow_page(table->directory, index);
+		return grow_page(table, index);
 	}
 	if (page->depth == table->directory->depth) {
 		ret = double_directory(table);
@@ -400,18 +226,11 @@ static int make_room(struct mt_live_table *table, uint64_t hash)
 			return ret;
 		index = directory_index(table->directory, hash);
 	}
-	return split_page(table->directory, index);
-}
-
-static inline bool page_is_full(const struct page *page)
-{
-	/* At most three quarters: few entries are put past their bucket, and there always is room.
-	 */
-	return page->count >= (page->mask + 1) * BUCKET_SLOTS / 4 * 3;
+	return split_page(table, index);
 }
 
 /* The page that the hash belongs to; the table is not empty. */
-static inline struct page *page_of(const struct mt_live_table *table, uint64_t hash)
+static inline struct mt_live_page *page_of(const struct mt_live_table *table, uint64_t hash)
 {
 	return table->directory->pages[directory_index(table->directory, hash)];
 }
@@ -421,11 +240,12 @@ static int own_page_of(struct mt_live_table *table, uint64_t hash)
 {
 	int ret = own_directory(table);
 
-	return ret ? ret : own_page(table->directory, directory_index(table->directory, hash));
+	return ret ? ret : own_page(table, directory_index(table->directory, hash));
 }
 
 /* The page that the hash belongs to, made this table's own. */
-static inline int page_to_change(struct mt_live_table *table, uint64_t hash, struct page **ret_page)
+static inline int page_to_change(struct mt_live_table *table, uint64_t hash,
+				 struct mt_live_page **ret_page)
 {
 	int ret = 0;
 
@@ -437,62 +257,62 @@ static inline int page_to_change(struct mt_live_table *table, uint64_t hash, str
 }
 
 /* Puts an entry in that is not there. */
-static int add_entry(struct mt_live_table *table, const struct entry *entry, uint64_t hash)
+static int add_entry(struct mt_live_table *table, const struct mt_live_entry *entry, uint64_t hash)
 {
-	struct page *page;
+	struct mt_live_page *page;
 	int ret;
 
 	for (;;) {
 		ret = page_to_change(table, hash, &page);
 		if (ret)
 			return ret;
-		if (!page_is_full(page))
+		if (!mt_live_page_is_full(page))
 			break;
 		ret = make_room(table, hash);
 		if (ret)
 			return ret;
 	}
-	page_add(page, entry, hash);
+	mt_live_page_add(page, entry, hash);
 	return 0;
 }
 
 /* The bits above the small ones of a big block, and takes their entry out when `take` says so. */
-static uint64_t high_bits(struct page *page, uint64_t addr, uint64_t hash, bool take)
+static uint64_t high_bits(struct mt_live_page *page, uint64_t addr, uint64_t hash, bool take)
 {
-	struct place place = page_find(page, addr, hash, true);
+	struct mt_live_place place = mt_live_page_find(page, addr, hash, true);
 	uint64_t bits;
 
 	assert(place.bucket);
-	bits = (uint64_t)place.bucket->owners[place.slot] << SMALL_BITS |
-	       small_size(place.bucket, place.slot);
+	bits = (uint64_t)place.bucket->owners[place.slot] << MT_LIVE_SMALL_BITS |
+	       mt_live_bucket_size(place.bucket, place.slot);
 	if (take)
-		page_take(page, &place, hash);
-	return bits << SMALL_BITS;
+		mt_live_page_take(page, &place, hash);
+	return bits << MT_LIVE_SMALL_BITS;
 }
 
 static int add_high(struct mt_live_table *table, const struct mt_live_block *block, uint64_t hash)
 {
-	uint64_t bits = block->size >> SMALL_BITS;
-	const struct entry entry = { .addr = block->addr,
-				     .owner = (uint32_t)(bits >> SMALL_BITS),
-				     .size = (uint32_t)bits,
-				     .high = true };
+	uint64_t bits = block->size >> MT_LIVE_SMALL_BITS;
+	const struct mt_live_entry entry = { .addr = block->addr,
+					     .owner = (uint32_t)(bits >> MT_LIVE_SMALL_BITS),
+					     .size = (uint32_t)bits,
+					     .high = true };
 
 	return add_entry(table, &entry, hash);
 }
 
 /* The block at this place; with `take` it is taken out, and its page is the table's own. */
-static inline void read_block(struct page *page, const struct place *place, uint64_t hash,
-			      bool take, struct mt_live_block *ret_block)
+static inline void read_block(struct mt_live_page *page, const struct mt_live_place *place,
+			      uint64_t hash, bool take, struct mt_live_block *ret_block)
 {
-	const struct bucket *bucket = place->bucket;
+	const struct mt_live_bucket *bucket = place->bucket;
 	bool big = bucket->big >> place->slot & 1;
 
 	ret_block->addr = bucket->addrs[place->slot];
-	ret_block->size = small_size(bucket, place->slot);
+	ret_block->size = mt_live_bucket_size(bucket, place->slot);
 	ret_block->owner = bucket->owners[place->slot];
 	if (take)
-		page_take(page, place, hash);
+		mt_live_page_take(page, place, hash);
 	if (big)
 		ret_block->size |= high_bits(page, ret_block->addr, hash, take);
 }
@@ -501,23 +321,23 @@ int mt_live_table_insert(struct mt_live_table *table, const struct mt_live_block
 			 struct mt_live_block *ret_old)
 {
 	uint64_t hash = mt_u64_hash(block->addr);
-	const struct entry entry = { .addr = block->addr,
-				     .owner = block->owner,
-				     .size = (uint32_t)block->size & SMALL_MASK,
-				     .big = block->size >> SMALL_BITS != 0 };
-	struct page *page;
-	struct place place;
+	const struct mt_live_entry entry = { .addr = block->addr,
+					     .owner = block->owner,
+					     .size = (uint32_t)block->size & MT_LIVE_SMALL_MASK,
+					     .big = block->size >> MT_LIVE_SMALL_BITS != 0 };
+	struct mt_live_page *page;
+	struct mt_live_place place;
 	int ret = page_to_change(table, hash, &page);
 	int was_there = 0;
 
 	if (ret)
 		return ret;
-	place = page_find(page, block->addr, hash, false);
+	place = mt_live_page_find(page, block->addr, hash, false);
 	if (place.bucket) {
 		read_block(page, &place, hash, true, ret_old);
 		was_there = 1;
-	} else if (!entry.big && !page_is_full(page)) {
-		page_add(page, &entry, hash);
+	} else if (!entry.big && !mt_live_page_is_full(page)) {
+		mt_live_page_add(page, &entry, hash);
 		return 0;
 	}
 	if (entry.big)
@@ -531,12 +351,12 @@ bool mt_live_table_find(const struct mt_live_table *table, uint64_t addr,
 			struct mt_live_block *ret_block)
 {
 	uint64_t hash = mt_u64_hash(addr);
-	struct place place = { 0 };
-	struct page *page = NULL;
+	struct mt_live_place place = { 0 };
+	struct mt_live_page *page = NULL;
 
 	if (table->directory) {
 		page = page_of(table, hash);
-		place = page_find(page, addr, hash, false);
+		place = mt_live_page_find(page, addr, hash, false);
 	}
 	if (place.bucket)
 		read_block(page, &place, hash, false, ret_block);
@@ -546,14 +366,14 @@ bool mt_live_table_find(const struct mt_live_table *table, uint64_t addr,
 int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_live_block *ret_old)
 {
 	uint64_t hash = mt_u64_hash(addr);
-	struct place place;
-	struct page *page;
+	struct mt_live_place place;
+	struct mt_live_page *page;
 	int ret;
 
 	if (!table->directory)
 		return 0;
 	page = page_of(table, hash);
-	place = page_find(page, addr, hash, false);
+	place = mt_live_page_find(page, addr, hash, false);
 	/* Looks first: what is not there makes no copy. */
 	if (!place.bucket)
 		return 0;
@@ -561,21 +381,59 @@ int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_l
 		ret = page_to_change(table, hash, &page);
 		if (ret)
 			return ret;
-		place = page_find(page, addr, hash, false);
+		place = mt_live_page_find(page, addr, hash, false);
 	}
 	read_block(page, &place, hash, true, ret_old);
 	return 1;
 }
 
-void mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr)
+bool mt_live_table_toggle(struct mt_live_table *table, uint64_t hash, bool begins,
+			  struct mt_live_block *block)
 {
-	uint64_t hash = mt_u64_hash(addr);
-	const struct page *page;
+	/* Masks in the place of branches, which would be guessed wrong every other time. */
+	const uint64_t begun = 0 - (uint64_t)begins;
+	struct mt_live_bucket *bucket;
+	struct mt_live_page *page;
+	uint32_t size, owner;
+	unsigned equal, unused, slots, slot;
+	uint64_t odd;
 
 	if (!table->directory)
-		return;
+		return false;
 	page = page_of(table, hash);
-	__builtin_prefetch(page);
+	bucket = &page->buckets[(uint32_t)hash & page->mask];
+	equal = mt_live_bucket_matches(bucket, block->addr, false);
+	unused = ~(unsigned)bucket->used & ((1u << MT_LIVE_BUCKET_SLOTS) - 1);
+	slots = equal ^ ((equal ^ unused) & (unsigned)begun);
+	/* What begins must not be elsewhere, nor need a high entry, as a big block does. */
+	odd = begun & (equal | bucket->passed | block->size >> MT_LIVE_SMALL_BITS |
+		       mt_live_page_is_full(page));
+	odd |= (uint64_t)(bucket->big & equal) | (table->directory->refs ^ 1) | (page->refs ^ 1);
+	if (!slots || odd)
+		return false;
+	slot = (unsigned)__builtin_ctz(slots);
+	size = mt_live_bucket_size(bucket, slot);
+	owner = bucket->owners[slot];
+	/* Of an entry that ends, nothing is read any more. */
+	mt_live_bucket_write(bucket, slot, block->addr, block->owner, (uint32_t)block->size);
+	bucket->used ^= (uint8_t)(1u << slot);
+	page->count += begins * 2u - 1;
+	block->size = size ^ ((size ^ block->size) & begun);
+	block->owner = owner ^ ((owner ^ block->owner) & (uint32_t)begun);
+	return true;
+}
+
+uint64_t mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr)
+{
+	uint64_t hash = mt_u64_hash(addr);
+	const struct mt_live_page *page;
+
+	if (!table || !table->directory)
+		return hash;
+	page = page_of(table, hash);
+	__builtin_prefetch(page, 1);
 	/* For a page of full size this is the bucket; a smaller one is warm anyway. */
-	__builtin_prefetch((const char *)page + page_bytes(hash & (PAGE_BUCKETS - 1)));
+	__builtin_prefetch(
+		(const char *)page + mt_live_page_bytes(hash & (MT_LIVE_PAGE_BUCKETS - 1)), 1);
+	return hash;
 }

@@ -2,9 +2,9 @@
 /*
  * The live blocks of one process, by address; copied lazily at fork.
  *
- * Extendible hashing: a directory of pages, picked by the hash's top bits, each page a small hash
- * table of buckets, picked by its low bits. A bucket is a cache line with four blocks: nearly
- * every search is one line and has no branch that depends on where in it the block stands.
+ * Extendible hashing: a directory of pages (live_page.h), picked by the hash's top bits, each page
+ * a small hash table of buckets, picked by its low bits. A bucket is a cache line with four blocks:
+ * nearly every search is one line and has no branch that depends on where in it the block stands.
  *
  *   table -> directory (shared by reference count)
  *              [0] -> page (shared by reference count) -> blocks
@@ -18,7 +18,8 @@
  * A block carries who allocated it, so that nothing need be rewritten at fork to tell inherited
  * blocks from own ones. Pages do not depend on each other: shards by hash can each have a table.
  *
- * Thread rule: tables that share (parent and child) are used by one thread at a time.
+ * Thread rule: tables that share (parent and child) or have one arena are used by one thread at a
+ * time.
  */
 #ifndef MT_TOOLS_LIVE_TABLE_H
 #define MT_TOOLS_LIVE_TABLE_H
@@ -34,10 +35,15 @@ struct mt_live_block {
 };
 
 struct mt_live_directory;
+struct mt_live_arena;
 
-/* A zeroed table is empty and valid. */
+/*
+ * A zeroed table is empty and valid. The arena (live_page.h) is the caller's and may be NULL;
+ * tables that share have the same one.
+ */
 struct mt_live_table {
 	struct mt_live_directory *directory;
+	struct mt_live_arena *arena;
 };
 
 /* Drops all blocks; what others share stays theirs. */
@@ -60,7 +66,19 @@ int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_l
 bool mt_live_table_find(const struct mt_live_table *table, uint64_t addr,
 			struct mt_live_block *ret_block);
 
-/* Fetches what an insert or remove of this address will read. Changes nothing. */
-void mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr);
+/*
+ * Fetches what an insert, remove or toggle of this address will read; `table` may be NULL, then
+ * nothing is. Changes nothing. Returns the address's hash, for toggle.
+ */
+uint64_t mt_live_table_prefetch(const struct mt_live_table *table, uint64_t addr);
+
+/*
+ * What nearly all inserts and removes are, and both in one, since which of them comes is as good as
+ * random: a block `begins` at an address that is free, or the one that stands there ends (and then
+ * is in *block, whose addr says where). True: done. False: it is not so, or not so simple, nothing
+ * is changed: insert or remove has to do it.
+ */
+bool mt_live_table_toggle(struct mt_live_table *table, uint64_t hash, bool begins,
+			  struct mt_live_block *block);
 
 #endif

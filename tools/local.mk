@@ -15,7 +15,7 @@ libmttools_la_SOURCES = \
 	tools/frame_refs.c tools/frame_refs.h \
 	tools/input.c tools/input.h \
 	tools/json_writer.c tools/json_writer.h \
-	tools/live_table.c tools/live_table.h \
+	tools/live_page.c tools/live_page.h tools/live_table.c tools/live_table.h \
 	tools/meta_json.c tools/meta_json.h \
 	tools/output.c tools/output.h \
 	tools/replay.c tools/replay.h \

@@ -122,6 +122,7 @@ struct mt_replay_step {
 struct mt_replay_shard {
 	struct mt_live_table *tables; /* by the index of the process */
 	size_t tables_count;
+	struct mt_live_arena *arena;   /* the tables' */
 	struct mt_recent_free *recent; /* all shards' */
 };
 

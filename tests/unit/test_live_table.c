@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/live_page.h"
 #include "tools/live_table.h"
 #include "tools/u64_map.h"
 
@@ -87,51 +88,128 @@ Test(live_table, changes_after_share_stay_apart)
 }
 
 /* Random operations on a growing family of tables, each held against a plain array. */
-#define TABLES	  6
-#define ADDRESSES 3000
+#define TABLES 6
+
+struct family {
+	struct mt_live_table tables[TABLES];
+	uint64_t *model[TABLES]; /* by number of the address: size + 1; 0: not live */
+	unsigned addresses;
+	uint64_t toggled;
+};
+
+/* Puts the block in or takes it out, by toggle where it can; what was there is what should be. */
+static void change(struct family *family, unsigned t, unsigned a, bool begins, uint64_t size,
+		   bool toggle)
+{
+	struct mt_live_block block = { a * 16ull, size, t + 1, 0 }, old;
+	struct mt_live_table *table = &family->tables[t];
+	uint64_t *model = &family->model[t][a];
+	uint64_t hash = mt_live_table_prefetch(table, block.addr);
+
+	if (toggle && mt_live_table_toggle(table, hash, begins, &block)) {
+		cr_assert_eq(begins, !*model);
+		cr_assert_eq(block.size, begins ? size : *model - 1);
+		cr_assert_eq(block.addr, a * 16ull);
+		family->toggled++;
+	} else {
+		int ret = begins ? mt_live_table_insert(table, &block, &old)
+				 : mt_live_table_remove(table, block.addr, &old);
+
+		cr_assert_eq(ret, *model != 0);
+		cr_assert(!*model || old.size == *model - 1);
+	}
+	*model = begins ? size + 1 : 0;
+}
+
+static void run_family(struct family *family, int steps, bool toggle)
+{
+	uint64_t state = 88172645463325252ull;
+
+	for (int step = 0; step < steps; step++) {
+		uint64_t r = random_next(&state);
+		unsigned t = (unsigned)(r % TABLES);
+		unsigned a = (unsigned)(r >> 8) % family->addresses;
+		/* Of all widths, most of them small. */
+		uint64_t size = r >> 2 & 3 ? r >> 48 : r >> 1 >> (r >> 4 & 63);
+
+		if (step % (steps / 80) == steps / 80 - 1) {
+			unsigned to = (t + 1) % TABLES;
+
+			mt_live_table_fini(&family->tables[to]);
+			mt_live_table_share(&family->tables[to], &family->tables[t]);
+			memcpy(family->model[to], family->model[t],
+			       family->addresses * sizeof(uint64_t));
+		} else {
+			change(family, t, a, r >> 32 & 1, size, toggle);
+		}
+	}
+}
+
+static void expect_model(unsigned addresses, int steps, bool toggle, struct mt_live_arena *arena)
+{
+	struct family family = { .addresses = addresses };
+
+	for (unsigned t = 0; t < TABLES; t++) {
+		family.model[t] = calloc(addresses, sizeof(uint64_t));
+		family.tables[t].arena = arena;
+		cr_assert(family.model[t]);
+	}
+	run_family(&family, steps, toggle);
+	for (unsigned t = 0; t < TABLES; t++) {
+		for (unsigned a = 0; a < addresses; a++) {
+			struct mt_live_block block;
+			bool is_live = mt_live_table_find(&family.tables[t], a * 16ull, &block);
+
+			cr_assert_eq(is_live ? block.size + 1 : 0, family.model[t][a]);
+		}
+		mt_live_table_fini(&family.tables[t]);
+		free(family.model[t]);
+	}
+	/* Otherwise nothing of it was tried. */
+	cr_assert(!toggle || family.toggled > (uint64_t)steps / 4);
+}
 
 Test(live_table, random_operations_match_a_model)
 {
-	static uint64_t model[TABLES][ADDRESSES]; /* size + 1; 0: not live */
-	struct mt_live_table tables[TABLES] = { 0 };
-	uint64_t state = 88172645463325252ull;
+	expect_model(3000, 400000, false, NULL);
+}
 
-	for (int step = 0; step < 400000; step++) {
-		uint64_t r = random_next(&state);
-		unsigned t = (unsigned)(r % TABLES);
-		unsigned a = (unsigned)(r >> 8) % ADDRESSES;
-		/* Of all widths, most of them small. */
-		uint64_t size = r >> 2 & 3 ? r >> 48 : r >> 1 >> (r >> 4 & 63);
-		struct mt_live_block block = { a * 16ull, size, t + 1, 0 };
-		struct mt_live_block old;
+Test(live_table, toggle_does_what_insert_and_remove_do)
+{
+	expect_model(3000, 400000, true, NULL);
+}
 
-		if (step % 5000 == 4999) {
-			unsigned to = (t + 1) % TABLES;
+/* Enough blocks for many chunks of pages. When all are gone, so is their memory: the arena tells.
+ */
+Test(live_table, pages_of_an_arena_match_a_model)
+{
+	struct mt_live_arena *arena = mt_live_arena_new();
 
-			mt_live_table_fini(&tables[to]);
-			mt_live_table_share(&tables[to], &tables[t]);
-			memcpy(model[to], model[t], sizeof(model[t]));
-		} else if (r >> 32 & 1) {
-			cr_assert_eq(mt_live_table_insert(&tables[t], &block, &old),
-				     model[t][a] != 0);
-			cr_assert(!model[t][a] || old.size == model[t][a] - 1);
-			model[t][a] = block.size + 1;
-		} else {
-			cr_assert_eq(mt_live_table_remove(&tables[t], a * 16ull, &old),
-				     model[t][a] != 0);
-			cr_assert(!model[t][a] || old.size == model[t][a] - 1);
-			model[t][a] = 0;
-		}
-	}
-	for (unsigned t = 0; t < TABLES; t++) {
-		for (unsigned a = 0; a < ADDRESSES; a++) {
-			struct mt_live_block block;
-			bool is_live = mt_live_table_find(&tables[t], a * 16ull, &block);
+	cr_assert(arena);
+	expect_model(60000, 2000000, true, arena);
+	expect_model(3000, 100000, true, arena);
+	mt_live_arena_free(arena);
+}
 
-			cr_assert_eq(is_live ? block.size + 1 : 0, model[t][a]);
-		}
-		mt_live_table_fini(&tables[t]);
-	}
+Test(live_table, toggle_leaves_what_is_not_simple)
+{
+	struct mt_live_table table = { 0 }, child = { 0 };
+	struct mt_live_block block = { 64, 10, 1, 0 };
+	uint64_t hash = mt_live_table_prefetch(&table, 64);
+
+	cr_expect_not(mt_live_table_toggle(&table, hash, true, &block), "there is no page yet");
+	put(&table, 64, 10, 1);
+	cr_expect_not(mt_live_table_toggle(&table, hash, true, &block), "it is live");
+	mt_live_table_share(&child, &table);
+	cr_expect_not(mt_live_table_toggle(&table, hash, false, &block), "the page is shared");
+	mt_live_table_fini(&child);
+	cr_expect(mt_live_table_toggle(&table, hash, false, &block));
+	cr_expect_not(mt_live_table_toggle(&table, hash, false, &block), "it is not live");
+	block.size = 1ull << 40;
+	cr_expect_not(mt_live_table_toggle(&table, hash, true, &block), "it is big");
+	put(&table, 64, 1ull << 40, 1);
+	cr_expect_not(mt_live_table_toggle(&table, hash, false, &block), "it is big");
+	mt_live_table_fini(&table);
 }
 
 Test(u64_map, puts_and_gets_every_key)
