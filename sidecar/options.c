@@ -322,19 +322,28 @@ static void say_wrong(const struct option_entry *entry, const char *where, const
 	}
 }
 
-static bool options_initial(struct mt_options *options)
+static void options_initial(struct mt_options *options)
 {
 	size_t i;
 
 	memset(options, 0, sizeof(*options));
 	for (i = 0; i < TABLE_LEN; i++) {
+		/* The defaults are our own: "0" stands for "not given" and may be out of range. */
+		if (table[i].initial && strcmp(table[i].initial, "0") != 0)
+			(void)set_value(options, &table[i], table[i].initial);
+	}
+}
+
+/* What the command line gave is not looked at: a variable that it overrides may be wrong. */
+static bool parse_environment(struct mt_options *options, const bool *given)
+{
+	size_t i;
+
+	for (i = 0; i < TABLE_LEN; i++) {
 		const struct option_entry *entry = &table[i];
-		const char *text = entry->env ? getenv(entry->env) : NULL;
+		const char *text = entry->env && !given[i] ? getenv(entry->env) : NULL;
 		int err;
 
-		/* The defaults are our own: "0" stands for "not given" and may be out of range. */
-		if (entry->initial && strcmp(entry->initial, "0") != 0)
-			(void)set_value(options, entry, entry->initial);
 		/* An empty variable is one that is not set, as users expect of the shell. */
 		if (!text || !*text)
 			continue;
@@ -380,22 +389,30 @@ static const struct option_entry *find_short(char letter)
 	return NULL;
 }
 
-static bool apply(struct mt_options *options, const struct option_entry *entry, const char *text)
+struct command_line {
+	struct mt_options *options;
+	char **argv;
+	int index;	       /* of the argument in hand */
+	bool given[TABLE_LEN]; /* options that were on it */
+};
+
+static bool apply(struct command_line *line, const struct option_entry *entry, const char *text)
 {
 	char where[64];
 	int err;
 
 	snprintf(where, sizeof(where), "--%s", entry->name);
-	err = set_value(options, entry, text);
+	err = set_value(line->options, entry, text);
 	if (err)
 		say_wrong(entry, where, text, err);
+	line->given[entry - table] = true;
 	return err == 0;
 }
 
-/* One "--name[=value]" at argv[*index]. */
-static bool parse_long(struct mt_options *options, char **argv, int *index)
+/* One "--name[=value]". */
+static bool parse_long(struct command_line *line)
 {
-	const char *name = argv[*index] + 2;
+	const char *name = line->argv[line->index] + 2;
 	size_t len = strcspn(name, "=");
 	const char *text = name[len] ? name + len + 1 : NULL;
 	const struct option_entry *entry;
@@ -412,24 +429,24 @@ static bool parse_long(struct mt_options *options, char **argv, int *index)
 			mt_say_error("--%s takes no value", entry->name);
 			return false;
 		}
-		return apply(options, entry, "1");
+		return apply(line, entry, "1");
 	}
 	if (!text)
-		text = argv[++*index];
+		text = line->argv[++line->index];
 	if (!text) {
 		mt_say_error("--%s needs a value: %s", entry->name, entry->value);
-		--*index;
+		line->index--;
 		return false;
 	}
-	return apply(options, entry, text);
+	return apply(line, entry, text);
 }
 
-/* One cluster of letters at argv[*index]: "-q", "-ofile", "-qo file". */
-static bool parse_short(struct mt_options *options, char **argv, int *index)
+/* One cluster of letters: "-q", "-ofile", "-qo file". */
+static bool parse_short(struct command_line *line)
 {
 	const char *p;
 
-	for (p = argv[*index] + 1; *p; p++) {
+	for (p = line->argv[line->index] + 1; *p; p++) {
 		const struct option_entry *entry = find_short(*p);
 		const char *text;
 
@@ -440,41 +457,43 @@ static bool parse_short(struct mt_options *options, char **argv, int *index)
 			return false;
 		}
 		if (entry->kind == KIND_FLAG) {
-			if (!apply(options, entry, "1"))
+			if (!apply(line, entry, "1"))
 				return false;
 			continue;
 		}
-		text = p[1] ? p + 1 : argv[++*index];
+		text = p[1] ? p + 1 : line->argv[++line->index];
 		if (!text) {
 			mt_say_error("-%c needs a value: %s", *p, entry->value);
-			--*index;
+			line->index--;
 			return false;
 		}
-		return apply(options, entry, text);
+		return apply(line, entry, text);
 	}
 	return true;
 }
 
 int mt_options_parse(int argc, char **argv, struct mt_options *ret_options)
 {
-	int i;
+	struct command_line line = { .options = ret_options, .argv = argv };
 
-	if (!options_initial(ret_options))
-		return -EINVAL;
-	for (i = 1; i < argc; i++) {
-		const char *arg = argv[i];
+	options_initial(ret_options);
+	for (line.index = 1; line.index < argc; line.index++) {
+		const char *arg = argv[line.index];
 
 		if (strcmp(arg, "--") == 0) {
-			i++;
+			line.index++;
 			break;
 		}
 		if (arg[0] != '-' || arg[1] == 0)
 			break;
-		if (arg[1] == '-' ? !parse_long(ret_options, argv, &i)
-				  : !parse_short(ret_options, argv, &i))
+		if (arg[1] == '-' ? !parse_long(&line) : !parse_short(&line))
 			return -EINVAL;
 	}
-	ret_options->command = argv + i;
+	ret_options->command = argv + line.index;
+	/* --help is for those, too, whose variables are wrong. */
+	if (!ret_options->help && !ret_options->version &&
+	    !parse_environment(ret_options, line.given))
+		return -EINVAL;
 	return 0;
 }
 

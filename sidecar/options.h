@@ -58,8 +58,8 @@ enum mt_order_mode {
 };
 
 /*
- * Fills ret_options from the environment, then from the command line. Returns 0, or -EINVAL after
- * having said what is wrong.
+ * Fills ret_options from the command line, and from the environment what that did not give. Returns
+ * 0, or -EINVAL after having said what is wrong.
  */
 int mt_options_parse(int argc, char **argv, struct mt_options *ret_options);
 

@@ -57,6 +57,22 @@ Test(options, command_line_wins_over_environment)
 	cr_assert_null(options.output, "an empty variable is one that is not set");
 }
 
+Test(options, a_wrong_variable_matters_only_where_it_is_used)
+{
+	struct mt_options options;
+
+	setenv("MEMTRACK_LEVEL", "high", 1);
+	cr_assert_eq(PARSE(&options, "x"), -EINVAL);
+	cr_assert_eq(PARSE(&options, "--level=3", "x"), 0);
+	cr_assert_eq(options.level, 3);
+	cr_assert_eq(PARSE(&options, "--help"), 0);
+	setenv("MEMTRACK_OUTPUT", "of-variable", 1);
+	cr_assert_eq(PARSE(&options, "--level=3", "x"), 0);
+	cr_assert_str_eq(options.output, "of-variable", "the others still apply");
+	cr_assert_eq(PARSE(&options, "-oof-line", "--level=3", "x"), 0);
+	cr_assert_str_eq(options.output, "of-line");
+}
+
 Test(options, forms_of_values)
 {
 	struct mt_options options;
