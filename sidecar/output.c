@@ -68,8 +68,16 @@ static int open_existing(struct mt_output *output, bool force)
 	struct stat st;
 	int fd, err = 0;
 
-	if (stat(output->path, &st) < 0)
-		return -errno;
+	if (stat(output->path, &st) < 0) {
+		err = -errno;
+		/* Never made through: who can place a link would choose what we write to. */
+		if (lstat(output->path, &st) < 0 || !S_ISLNK(st.st_mode))
+			return err;
+		mt_say_error("%s is a symbolic link that leads nowhere: remove it, or choose "
+			     "another name",
+			     output->path);
+		return -EEXIST;
+	}
 	/* Opening a pipe waits for its reader, and it could not be cut back to whole frames. */
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) {
 		mt_say_error("%s is a pipe: the artifact needs a file", output->path);

@@ -117,6 +117,16 @@ MEMTRACK_LEVEL=x "$LAUNCHER" true 2>"$WORK/err"
 tap_equal "a variable that is wrong" 125 $?
 tap_check "a variable that is wrong is named" grep -q MEMTRACK_LEVEL "$WORK/err"
 
+MEMTRACK_LEVEL=x "$LAUNCHER" -q --level=2 -o "$WORK/level" true 2>"$WORK/err"
+tap_equal "a variable that is wrong, and overridden: nothing to say" "0 0" "$? $(wc -c <"$WORK/err")"
+ln -s nowhere "$WORK/dangling"
+for option in --order=fast --force; do
+	"$LAUNCHER" $option -o "$WORK/dangling" true 2>"$WORK/err"
+	tap_equal "a link that leads nowhere as the file ($option): our own failure" "125 1 1" \
+		"$? $(wc -l <"$WORK/err") $(grep -c 'leads nowhere' "$WORK/err")"
+done
+tap_check "a link that leads nowhere: nothing is made where it leads" test ! -e "$WORK/nowhere"
+
 track run sh -c 'echo "${MEMTRACK_SESSION##*:}"; ls -ld "${MEMTRACK_SESSION##*:}" | cut -c 1-10' >"$WORK/out" 2>/dev/null
 tap_equal "the session's folder is private" "drwx------" "$(tail -n 1 "$WORK/out")"
 folder=$(head -n 1 "$WORK/out")
