@@ -176,10 +176,12 @@ static int begin_recording(struct mt_thread *thread)
 	uint32_t recording = MT_RECORDING_ON;
 	int error = choose_stamp(&recording);
 
-	if (error == 0)
-		error = make_page_wiped();
 	if (error != 0)
 		return error;
+	/* Without it a child by a raw clone would write over our records: all are counted as lost.
+	 */
+	if (make_page_wiped() != 0)
+		recording = MT_RECORDING_SANDBOX;
 	mt_image.wipes_itself = is_advice_ignored();
 	mt_thread_find_tid();
 	mt_sandbox_note_time();
