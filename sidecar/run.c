@@ -265,6 +265,16 @@ static bool lacks_mappings(struct mt_run *run, pid_t pid, const struct mt_hello 
 	return true;
 }
 
+/* Other errors are of one image; these would be so for each. */
+static void tell_forbidden(struct mt_run *run, int err)
+{
+	if (run->told_forbidden || (err != -EPERM && err != -EACCES && err != -ENOSYS))
+		return;
+	run->told_forbidden = true;
+	mt_say_note("no heap events: the memory for them cannot be made here (memfd_create: %s)",
+		    strerror(-err));
+}
+
 static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
 			 uint64_t *ret_total_bytes)
 {
@@ -288,6 +298,7 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 	do {
 		err = mt_shm_create(&shm_options, &shm);
 	} while (err == -ENOMEM && mt_patience(false));
+	tell_forbidden(run, err);
 	if (!err) {
 		fd = shm.fd;
 		total = shm.layout.total_bytes;

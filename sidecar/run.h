@@ -50,8 +50,9 @@ struct mt_run {
 	struct mt_recorder *recorder;
 	struct mt_control *control;
 	bool recorder_started;
-	bool root_mapped; /* manual use: the root's mappings were read */
-	bool ending;	  /* no image is taken in any more */
+	bool root_mapped;    /* manual use: the root's mappings were read */
+	bool told_forbidden; /* that memory for records cannot be made */
+	bool ending;	     /* no image is taken in any more */
 
 	/* Results, after mt_run_finish(). */
 	struct mt_encoder_stats encoder_stats;
