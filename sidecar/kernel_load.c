@@ -329,6 +329,12 @@ int mt_kload_init(struct mt_kload *load, const struct mt_kbpf_options *options, 
 
 	if (err)
 		return err;
+	/* libbpf takes the types by a path. */
+	if (access("/proc/self/fd", X_OK) < 0) {
+		err = -errno;
+		snprintf(why, why_size, "/proc/self/fd: %s", strerror(-err));
+		return err;
+	}
 	types_fd = memfd_create("memtrack-types", MFD_CLOEXEC);
 	if (types_fd < 0) {
 		err = -errno;
