@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "common/raw_syscall.h"
 #include "preload/exec_target.h"
 #include "preload/follow.h"
 #include "preload/image.h"
@@ -52,6 +53,20 @@ static enum mt_target target_of(const struct call *call)
 	}
 }
 
+/* glibc has it since 2.34; a program that finds ours before that is served as well. */
+static int real_execveat(const struct call *call, char *const *environment)
+{
+	long error;
+
+	if (mt_real.execveat != NULL)
+		return mt_real.execveat(call->fd, call->path, call->arguments, environment,
+					call->flags);
+	error = mt_syscall5(SYS_execveat, call->fd, (long)call->path, (long)call->arguments,
+			    (long)environment, call->flags);
+	errno = (int)-error;
+	return -1;
+}
+
 static int pass_on(const struct call *call, char *const *environment)
 {
 	switch (call->how) {
@@ -62,8 +77,7 @@ static int pass_on(const struct call *call, char *const *environment)
 	case FEXECVE:
 		return mt_real.fexecve(call->fd, call->arguments, environment);
 	case EXECVEAT:
-		return mt_real.execveat(call->fd, call->path, call->arguments, environment,
-					call->flags);
+		return real_execveat(call, environment);
 	case SPAWN:
 		return mt_real.posix_spawn(call->ret_pid, call->path, call->actions,
 					   call->attributes, call->arguments, environment);
@@ -135,10 +149,6 @@ MT_HOOK int MT_NAME(execveat)(int fd, const char *path, char *const arguments[],
 	};
 
 	(void)mt_real_resolve(); /* as above */
-	if (mt_real.execveat == NULL) {
-		errno = ENOSYS;
-		return -1;
-	}
 	return start(&call, environment);
 }
 

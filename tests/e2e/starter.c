@@ -16,6 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* glibc has it since 2.34, and we have it for any. */
+extern int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
+	__attribute__((weak));
+
 static char **arguments;
 static char path[] = "PATH=/usr/bin:/bin";
 static char locale[] = "LC_ALL=C";
@@ -83,7 +87,7 @@ static void start_here(const char *how)
 		execle(file, file, arguments[1], arguments[2], (char *)NULL, bare);
 	if (!strcmp(how, "fexecve"))
 		fexecve(open(file, O_RDONLY | O_CLOEXEC), arguments, bare);
-	if (!strcmp(how, "execveat"))
+	if (!strcmp(how, "execveat") && execveat)
 		execveat(AT_FDCWD, file, arguments, bare, 0);
 	if (!strcmp(how, "execl"))
 		execl(file, file, arguments[1], arguments[2], (char *)NULL);
