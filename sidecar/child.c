@@ -62,6 +62,11 @@ static _Noreturn void child_main(int gate, char **argv, char **env,
 	_exit(report.error == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN);
 }
 
+/* The headers may be older than the kernel; the number is the same on all machines. */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 void mt_close_all_but(int keep)
 {
 	int fd;

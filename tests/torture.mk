@@ -6,7 +6,7 @@ tests_e2e_exchange_SOURCES = \
 	tests/e2e/exchange.c tests/e2e/stopper.c tests/e2e/stopper.h tests/e2e/truth.h
 tests_e2e_exchange_CFLAGS = $(E2E_CFLAGS) -O2
 tests_e2e_exchange_LDFLAGS = $(E2E_LDFLAGS)
-tests_e2e_exchange_LDADD = -ldl
+tests_e2e_exchange_LDADD = -ldl -lrt
 tests_e2e_order_judge_SOURCES = tests/e2e/order_judge.c tests/e2e/truth.h
 tests_e2e_order_judge_LDADD = libmtcommon.la
 

@@ -13,6 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef SYS_close_range /* headers that are older than the kernel */
+#define SYS_close_range 436
+#endif
+
 #define THREADS 4
 #define BLOCKS	50000
 

@@ -174,8 +174,16 @@ EXPORT void *malloc(size_t bytes)
 
 EXPORT void *calloc(size_t members, size_t bytes)
 {
-	NEXT(calloc);
+	/* Before glibc 2.34 dlsym takes room for its message by calloc, and does without if it
+	 * gets none. */
+	TLS bool looking;
 	void *block;
+
+	if (looking)
+		return NULL;
+	looking = true;
+	NEXT(calloc);
+	looking = false;
 
 	depth++;
 	block = next(members, bytes);

@@ -52,7 +52,7 @@ int main(void)
 	return after - before < 123456 ? 3 : 0;
 }
 END
-$(make_value CC) -fno-builtin -o "$WORK/asks" "$WORK/asks.c" -ldl || exit 1
+$(make_value CC) -D_GNU_SOURCE -fno-builtin -o "$WORK/asks" "$WORK/asks.c" -ldl || exit 1
 jemalloc=$(find_library libjemalloc.so.2)
 if test -n "$jemalloc"; then
 	for preload in "$jemalloc" "$COUNTER:$jemalloc" "$COUNTER $jemalloc"; do

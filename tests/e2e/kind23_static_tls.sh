@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 END
-$cc -fno-builtin -pthread -o "$WORK/first_block" "$WORK/first_block.c" -ldl || exit 1
+$cc -D_GNU_SOURCE -fno-builtin -pthread -o "$WORK/first_block" "$WORK/first_block.c" -ldl || exit 1
 number=1
 many=$(long 25 100)
 set --

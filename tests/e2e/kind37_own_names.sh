@@ -16,9 +16,10 @@ library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | h
 } | sort -u >"$WORK/hooks"
 nm -D --defined-only "$library" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u >"$WORK/exported"
 tap_equal "it exports the hooks, all and only them" "" "$(comm -3 "$WORK/hooks" "$WORK/exported")"
+# Before glibc 2.34 threads are a part of it with a file of its own.
 tap_equal "ldd shows libc and its loader only" "libc" \
 	"$(ldd "$library" | sed -n 's,^[[:space:]]*\([^ ]*/\)\?\([^ /]*\) .*,\2,p' |
-		grep -v -e '^linux-vdso' -e '^ld-linux' -e '^ld64' | sed 's/\..*//' | sort -u)"
+		grep -v -e '^linux-vdso' -e '^ld-linux' -e '^ld64' -e '^libpthread\.so\.0$' | sed 's/\..*//' | sort -u)"
 
 # All that a linker could confuse: what has a name in the library, and names that such tools have.
 nm "$library" >"$WORK/symbols" 2>/dev/null
