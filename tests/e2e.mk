@@ -4,7 +4,7 @@
 E2E_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -fno-builtin -pthread
 E2E_LDFLAGS = -pthread
 check_PROGRAMS += \
-	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/early tests/e2e/entries \
+	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/deny tests/e2e/early tests/e2e/entries \
 	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/locker tests/e2e/mapper tests/e2e/newdelete \
 	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
 	tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/vforker
@@ -15,6 +15,8 @@ tests_e2e_libcounter_c_la_SOURCES = $(tests_e2e_libcounter_la_SOURCES)
 tests_e2e_libcounter_c_la_CFLAGS = $(tests_e2e_libcounter_la_CFLAGS) -DCOUNTER_WITHOUT_OPERATORS
 tests_e2e_libcounter_c_la_LDFLAGS = $(tests_e2e_libcounter_la_LDFLAGS)
 tests_e2e_libcounter_la_CFLAGS = $(E2E_CFLAGS) -fexceptions -fvisibility=hidden
+tests_e2e_libcounter_la_LIBADD = -ldl
+tests_e2e_libcounter_c_la_LIBADD = -ldl
 tests_e2e_libcounter_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
 
 tests_e2e_alone_SOURCES = tests/e2e/alone.c
@@ -26,6 +28,9 @@ tests_e2e_blocks_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_closer_SOURCES = tests/e2e/closer.c
 tests_e2e_closer_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_closer_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_deny_SOURCES = tests/e2e/deny.c
+tests_e2e_deny_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_deny_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_entries_SOURCES = tests/e2e/entries.c
 tests_e2e_entries_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_entries_LDFLAGS = $(E2E_LDFLAGS)
@@ -80,6 +85,7 @@ tests_e2e_mapper_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_mapper_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_plugins_SOURCES = tests/e2e/plugins.c
 tests_e2e_plugins_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_plugins_LDADD = -ldl
 tests_e2e_plugins_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_libplugin_la_SOURCES = tests/e2e/plugin.cc
 tests_e2e_libplugin_la_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -fvisibility=hidden

@@ -31,6 +31,10 @@ in_namespace "a full folder for temporary files" 'mount -t tmpfs -o size=64k non
 tap_equal "a full folder for temporary files: all blocks" 1000 "$(count_size run 12345)"
 in_namespace "/dev/shm read-only" 'mount -t tmpfs -o ro none /dev/shm' "$PROGRAMS/blocks" 1000 12345
 tap_equal "/dev/shm read-only: all blocks" 1000 "$(count_size run 12345)"
+for flags in noexec nosuid,nodev,noexec; do
+	in_namespace "/dev/shm $flags" "mount -t tmpfs -o $flags none /dev/shm" "$PROGRAMS/blocks" 1000 12345
+	tap_equal "/dev/shm $flags: all blocks" 1000 "$(count_size run 12345)"
+done
 in_namespace "/run and /var/tmp read-only" \
 	'mount -t tmpfs -o ro none /run && mount -t tmpfs -o ro none /var/tmp' "$PROGRAMS/blocks" 1000 12345
 tap_equal "/run and /var/tmp read-only: all blocks" 1000 "$(count_size run 12345)"

@@ -55,4 +55,56 @@ for what in strict strict_call counter; do
 	tap_equal "$what: recorded and lost are all" 2000 "$((2 * $(count_size run 80001) + $(lost run)))"
 	tap_equal "$what: what was before is there" 1 "$(count_size run 80000)"
 done
+
+# number NAME: of a system call on this machine.
+number()
+{
+	echo "#include <sys/syscall.h>
+SYS_$1" | $(make_value CC) -E -P - | tail -n 1
+}
+
+# denied TEXT ERROR NAME...: a profile that refuses these calls, from the launcher on.
+denied()
+{
+	text=$1
+	error=$2
+	shift 2
+	numbers=
+	for name in "$@"; do
+		numbers=$numbers${numbers:+,}$(number "$name")
+	done
+	rm -f "$WORK/run"
+	bounded 60 "$PROGRAMS/deny" "$error" "$numbers" "$LAUNCHER" -o "$WORK/run" -- \
+		sh -c '"$1" 500 80001; "$1" 500 80001; exit 7' sh "$PROGRAMS/blocks" >"$WORK/out" 2>"$WORK/err"
+	tap_equal "$text: ends as itself" 7 $?
+	verified "$text" run
+}
+
+# all_blocks TEXT LINE: each is recorded; one line names what is missing, where LINE is not empty.
+all_blocks()
+{
+	tap_equal "$1: all blocks" 1000 "$(count_size run 80001)"
+	test -z "$2" || tap_equal "$1: it is said, in one line" 1 "$(grep -c "^memtrack: .*$2" "$WORK/err")"
+}
+
+EPERM=1
+ENOSYS=38
+denied "a container's profile" $EPERM bpf perf_event_open ptrace userfaultfd process_vm_readv process_vm_writev \
+	setns unshare mount umount2 keyctl add_key request_key open_by_handle_at name_to_handle_at kexec_load
+all_blocks "a container's profile" "no kernel events"
+for error in $EPERM $ENOSYS; do
+	for calls in bpf perf_event_open "pidfd_open pidfd_getfd pidfd_send_signal" "close_range statx faccessat2 openat2"; do
+		denied "without $calls (error $error)" $error $calls
+		all_blocks "without $calls (error $error)" ""
+	done
+done
+denied "without memfd_create" $EPERM memfd_create
+tap_equal "without memfd_create: it is said, in one line" 1 "$(grep -c 'no heap events.*memfd_create' "$WORK/err")"
+tap_equal "without memfd_create: and each image listed" 3 "$(grep -c 'untracked: pid' "$WORK/err")"
+# Nothing may be recorded that a child could write over: it is counted, not a quiet zero.
+numbers=$(number madvise)
+bounded 60 "$PROGRAMS/deny" $EPERM "$numbers" "$LAUNCHER" --force -o "$WORK/run" -- "$PROGRAMS/blocks" 500 80001 \
+	2>"$WORK/err"
+tap_equal "without madvise: ends as itself" 0 $?
+tap_check "without madvise: what is not recorded is counted ($(lost run))" test "$(lost run)" -ge 500
 tap_done
