@@ -8,7 +8,7 @@ AC_ARG_VAR([BPF_CLANG], [clang that compiles the eBPF programs])
 AC_ARG_VAR([BPFTOOL], [bpftool that makes the skeleton])
 AS_IF([test "$enable_bpf" != no], [
   PKG_CHECK_MODULES([LIBBPF], [libbpf >= 1.0], [],
-    [AC_MSG_ERROR([libbpf 1.0 or later was not found: install libbpf-dev, or configure with --disable-bpf])])
+    [AC_MSG_ERROR([libbpf 1.0 or later was not found: install libbpf-dev (Debian 12, Ubuntu 24.04 or later), or configure with --disable-bpf: process events and mappings come from perf then])])
   AC_PATH_PROGS([BPF_CLANG], [clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14], [])
   AS_IF([test -z "$BPF_CLANG"], [AC_MSG_ERROR([clang was not found: install clang, or configure with --disable-bpf])])
   mt_tools_path=$PATH:/usr/sbin:/sbin
