@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/atomic.h"
+
 int mt_artifact_writer_init(struct mt_artifact_writer *w, int fd, uint64_t max_bytes)
 {
 	struct stat st;
@@ -33,6 +35,9 @@ int mt_artifact_writer_init(struct mt_artifact_writer *w, int fd, uint64_t max_b
 	return 0;
 }
 
+/* A slow output shows that it moves by each of these. */
+#define PORTION_BYTES ((size_t)1 << 16)
+
 /* A descriptor that was handed to us may be non-blocking; then we wait for it. */
 static int wait_writable(int fd)
 {
@@ -51,18 +56,21 @@ static int write_all(struct mt_artifact_writer *w, const uint8_t *data, size_t l
 	int ret = 0;
 
 	while (done < len && !ret) {
-		ssize_t n = w->regular ? pwrite(w->fd, data + done, len - done,
+		size_t portion = len - done < PORTION_BYTES ? len - done : PORTION_BYTES;
+		ssize_t n = w->regular ? pwrite(w->fd, data + done, portion,
 						(off_t)(w->start + w->bytes + done))
-				       : write(w->fd, data + done, len - done);
+				       : write(w->fd, data + done, portion);
 
-		if (n > 0)
+		if (n > 0) {
 			done += (size_t)n;
-		else if (n == 0)
+			mt_add_relaxed(&w->taken, (uint64_t)n);
+		} else if (n == 0) {
 			ret = -ENOSPC; /* no error, no progress: as good as full */
-		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			ret = wait_writable(w->fd);
-		else if (errno != EINTR)
+		} else if (errno != EINTR) {
 			ret = -errno;
+		}
 	}
 	*ret_done = done;
 	return ret;

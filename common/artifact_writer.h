@@ -26,6 +26,7 @@ struct mt_artifact_writer {
 	uint64_t bytes;	    /* of whole frames written */
 	uint64_t frames;    /* of them, of whatever kind */
 	uint64_t max_bytes; /* mt_artifact_writer_append() goes no further; 0: no limit */
+	uint64_t taken;	    /* bytes that the output took, as it takes them; any thread may look */
 };
 
 /*

@@ -47,9 +47,12 @@
  * futex `wake` in slices, while heartbeat moves; without a move for max_wait_ms, or when `alive`
  * says that the sidecar is dead, or `starved` says that none will come back (idle threads hold
  * them, or a stream that was stopped), it latches drop (drop_latch = heartbeat + 1) until heartbeat
- * moves on. With MT_POLICY_DROP it does not wait. A record dropped adds 1 to a lost counter of its
- * thread's slot, by cause; without a slot, of the process's slot; without that, of the header. The
- * consumer wakes waiters after it gave chunks back.
+ * moves on. With MT_POLICY_DROP it does not wait. The heartbeat moves while the sidecar makes
+ * progress, in the middle of long rounds too; it rests when the sidecar does, and when the sidecar
+ * waits for an output that takes nothing. A record dropped adds 1 to a lost counter of its thread's
+ * slot, by cause; without a slot, of the process's slot; without that, of the header. The consumer
+ * wakes as many waiters as it gave chunks back, at the end of a round and every now and then within
+ * it.
  *
  * Fork. The child of a process finds (by a page that is wiped on fork) that its slot is its
  * parent's, and claims a process slot and a thread slot of its own. vfork children and others that

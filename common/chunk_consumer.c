@@ -216,6 +216,7 @@ static void give_back(struct mt_consumer *consumer, uint32_t index)
 	/* A lost chunk is one fewer for a program that fights over the head: nothing to report. */
 	(void)push(&consumer->shm.header->free_head, &mt_shm_links(&consumer->shm)[index], index);
 	consumer->given_back++;
+	consumer->unheard_of++;
 }
 
 static void take_out(struct mt_consumer *consumer, uint32_t index)
@@ -259,7 +260,7 @@ static void rest(struct mt_consumer *consumer, uint32_t index)
 
 static void keep_pace(struct mt_consumer *consumer)
 {
-	if (consumer->heartbeat % REST_WINDOW != 0)
+	if (++consumer->rounds % REST_WINDOW != 0)
 		return;
 	consumer->pace -= consumer->pace / REST_SHARE;
 	consumer->pace += consumer->read_chunks;
@@ -452,28 +453,61 @@ void mt_consumer_set_limit(struct mt_consumer *consumer, uint32_t limit)
 {
 	if (limit > consumer->shm.layout.chunk_count)
 		limit = consumer->shm.layout.chunk_count;
-	if (limit > consumer->limit)
+	if (limit > consumer->limit) {
 		consumer->given_back += limit - consumer->limit;
+		consumer->unheard_of += limit - consumer->limit;
+	}
 	consumer->limit = limit;
 	mt_store_release(&consumer->shm.header->limit, limit);
+}
+
+static void beat(struct mt_consumer *consumer)
+{
+	mt_store_release(&consumer->shm.header->heartbeat, ++consumer->heartbeat);
+}
+
+/*
+ * Wakes one waiter for each chunk that it may have. When somebody else was quicker, the one that
+ * was woken waits again; those that sleep on find the next chunk, or look for themselves after a
+ * slice.
+ */
+static void wake_waiters(struct mt_consumer *consumer)
+{
+	struct mt_shm_header *header = consumer->shm.header;
+	int count = consumer->unheard_of < INT_MAX ? (int)consumer->unheard_of : INT_MAX;
+
+	consumer->unheard_of = 0;
+	if (consumer->starved)
+		count = INT_MAX;
+	if (count == 0 || mt_load_acquire(&header->waiters) == 0)
+		return;
+	mt_add_acq_rel(&header->wake, 1u);
+	/* Shared futex; that nobody waited is no error. */
+	(void)syscall(SYS_futex, &header->wake, FUTEX_WAKE, count, NULL, NULL, 0);
+}
+
+void mt_consumer_tend(struct mt_consumer *consumer, bool moves)
+{
+	if (moves)
+		beat(consumer);
+	if (mt_load_acquire(&consumer->shm.header->waiters) == 0)
+		return;
+	end_rests(consumer, 0);
+	wake_waiters(consumer);
 }
 
 void mt_consumer_settle(struct mt_consumer *consumer, bool starved)
 {
 	struct mt_shm_header *header = consumer->shm.header;
 
-	mt_store_release(&header->heartbeat, ++consumer->heartbeat);
+	beat(consumer);
 	keep_pace(consumer);
 	end_rests(consumer, mt_load_acquire(&header->waiters) ? 0 : rests_wanted(consumer));
 	if (starved != consumer->starved) {
 		consumer->starved = starved;
 		mt_store_release(&header->starved, starved);
 	}
-	if ((consumer->given_back || starved) && mt_load_acquire(&header->waiters) != 0) {
-		mt_add_acq_rel(&header->wake, 1u);
-		/* Shared futex; that nobody waited is no error. */
-		(void)syscall(SYS_futex, &header->wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	}
+	wake_waiters(consumer);
 	consumer->given_back = 0;
 }
 

@@ -52,11 +52,13 @@ struct mt_consumer {
 	uint32_t limit;	     /* chunks granted */
 	uint32_t in_lists;   /* chunks that streams hold */
 	uint32_t given_back; /* since the last mt_consumer_settle() */
+	uint32_t unheard_of; /* of them, those that no waiter was woken for */
 	/* Chunks that were read and rest, oldest first: a ring. */
 	uint32_t resting[MT_RESTING_MAX];
 	uint32_t rest_begin, rest_end; /* count on, taken modulo the size */
 	uint32_t read_chunks;	       /* in this window of rounds */
 	uint32_t pace;		       /* chunks read in a window, on average, times REST_SHARE */
+	uint32_t rounds;	       /* settled */
 	uint64_t heartbeat;
 	bool starved;
 };
@@ -155,6 +157,13 @@ void mt_consumer_set_limit(struct mt_consumer *consumer, uint32_t limit);
  * them no chunk rests.
  */
 void mt_consumer_settle(struct mt_consumer *consumer, bool starved);
+
+/*
+ * In the middle of a round, every now and then: no chunk rests while somebody waits, and as many
+ * waiters are woken as chunks were given back. The heartbeat goes on if the sidecar `moves`: that
+ * is, unless it waits for something that may never come.
+ */
+void mt_consumer_tend(struct mt_consumer *consumer, bool moves);
 
 /* Nobody starts a chunk any more. */
 void mt_consumer_close(struct mt_consumer *consumer);

@@ -12,6 +12,7 @@
 
 #include "common/artifact_writer.h"
 #include "common/atomic.h"
+#include "common/clock.h"
 #include "common/frame_enc.h"
 #include "common/frame_fused.h"
 #include "common/frame_hint.h"
@@ -41,13 +42,20 @@ struct mt_encoder {
 	struct cds_wfcq_head empty_head;
 	struct cds_wfcq_tail empty_tail;
 	sem_t submitted, empty;
-	unsigned created; /* batches that exist; the merge's */
-	uint64_t next_sequence;
+	unsigned created;	/* batches that exist; the merge's */
+	uint64_t next_sequence; /* written by the merge, read by who writes */
+	uint64_t taken_seen;	/* mt_encoder_moves(): what the output had taken */
+
+	uint32_t making;    /* workers that make a frame now */
+	uint64_t came_back; /* batches that were written, or lost */
+	uint64_t batch_ns;  /* see struct mt_encoder_load */
+	uint64_t since_ns;  /* likewise */
 
 	/* Under lock: the order of writing and what was counted. */
 	pthread_mutex_t lock;
 	struct place *places;
 	uint64_t write_next;
+	uint64_t back_ns; /* when a batch came back and all workers had work; 0: they had not */
 	bool writing;
 	struct mt_encoder_stats stats;
 
@@ -132,6 +140,26 @@ static int write_frame(struct mt_encoder *encoder, const struct place *place)
 }
 
 /*
+ * Called with the lock, when a batch came back: how long one takes is learned while all workers
+ * have work. Several come back at once when they had waited for one; the average bears that.
+ */
+static void learn_pace(struct mt_encoder *encoder)
+{
+	uint64_t submitted = mt_load_acquire(&encoder->next_sequence);
+	uint64_t now_ns = mt_clock_monotonic_ns(), took_ns, batch_ns;
+
+	if (encoder->back_ns) {
+		took_ns = now_ns - encoder->back_ns;
+		batch_ns = encoder->batch_ns;
+		mt_store_relaxed(&encoder->batch_ns,
+				 batch_ns ? batch_ns - batch_ns / 8 + took_ns / 8 : took_ns);
+	}
+	encoder->back_ns = submitted - encoder->write_next >= encoder->options.workers ? now_ns : 0;
+	mt_store_relaxed(&encoder->since_ns, now_ns);
+	mt_store_release(&encoder->came_back, encoder->write_next);
+}
+
+/*
  * Called with the lock: writes all frames that are next in order, by one thread at a time. Who
  * finds another thread at it leaves: that thread sees the new place before it stops, under the same
  * lock.
@@ -167,6 +195,7 @@ static void write_ready(struct mt_encoder *encoder)
 		place->ready = false;
 		place->batch = NULL;
 		encoder->write_next++;
+		learn_pace(encoder);
 		give_back(encoder, batch);
 	}
 	encoder->writing = false;
@@ -185,7 +214,9 @@ static void encode(struct mt_encoder *encoder, struct frame_maker *maker, struct
 	int error = 0;
 
 	if (batch->count) {
+		mt_add_acq_rel(&encoder->making, 1u);
 		error = -make_frame(maker, batch->events, batch->count, &frame, &frame_bytes);
+		mt_sub_acq_rel(&encoder->making, 1u);
 		bytes = MT_FRAME_HINT_BYTES + frame_bytes;
 	}
 	if (!error && bytes > place->frame_size) {
@@ -362,9 +393,32 @@ void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 		give_back(encoder, batch);
 		return;
 	}
-	batch->sequence = encoder->next_sequence++;
+	batch->sequence = encoder->next_sequence;
+	if (batch->sequence == mt_load_acquire(&encoder->came_back))
+		mt_store_relaxed(&encoder->since_ns, mt_clock_monotonic_ns());
+	mt_store_release(&encoder->next_sequence, batch->sequence + 1);
 	enqueue(&encoder->submitted_head, &encoder->submitted_tail, batch);
 	sem_post(&encoder->submitted);
+}
+
+void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load)
+{
+	*ret_load = (struct mt_encoder_load){
+		.workers = encoder->options.workers,
+		.in_flight = encoder->options.in_flight,
+		.ahead = (unsigned)(encoder->next_sequence - mt_load_acquire(&encoder->came_back)),
+		.batch_ns = mt_load_relaxed(&encoder->batch_ns),
+		.since_ns = mt_load_relaxed(&encoder->since_ns),
+	};
+}
+
+bool mt_encoder_moves(struct mt_encoder *encoder)
+{
+	uint64_t taken = mt_load_relaxed(&encoder->writer->taken);
+	bool took = taken != encoder->taken_seen;
+
+	encoder->taken_seen = taken;
+	return took || mt_load_acquire(&encoder->making) != 0;
 }
 
 void mt_encoder_stats(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats)

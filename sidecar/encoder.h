@@ -11,7 +11,15 @@
  * (disk full, file size limit, dead pipe) batches are taken and counted as lost, so that the
  * program goes on.
  *
- * Threads: take, submit and flush by one thread (the merge); stop by the owner after it.
+ * Two things can be asked of it by who waits: how far it is behind (mt_encoder_load(), which paces
+ * the merge), and whether it moves at all (mt_encoder_moves()). It moves while a worker makes a
+ * frame, however long that takes, and while the output takes bytes. An output that takes none (a
+ * terminal that nobody reads, a server that is gone, a frozen file system) stands still: nothing in
+ * the program's reach will end that, so the promise to wait for a sidecar that makes progress does
+ * not hold for it.
+ *
+ * Threads: take, submit, load, moves and flush by one thread (the merge); stop by the owner after
+ * it.
  */
 #ifndef MT_SIDECAR_ENCODER_H
 #define MT_SIDECAR_ENCODER_H
@@ -47,6 +55,16 @@ struct mt_encoder_stats {
 		    */
 };
 
+/* How far it is behind. */
+struct mt_encoder_load {
+	unsigned workers, in_flight; /* the options */
+	unsigned ahead;	   /* batches that were submitted and did not come back: they are encoded,
+			      or wait for that, or for their turn to be written */
+	uint64_t batch_ns; /* between two that came back, lately, while all workers had work; 0: was
+			      not seen yet */
+	uint64_t since_ns; /* when the last one came back, or the encoder began to have work */
+};
+
 /* Starts the workers. The writer stays the caller's and must outlive the encoder. */
 int mt_encoder_new(const struct mt_encoder_options *options, struct mt_artifact_writer *writer,
 		   struct mt_encoder **ret_encoder);
@@ -59,6 +77,11 @@ struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned tim
 
 /* Passes a batch on, also an empty one (which makes no frame). */
 void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch);
+
+void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load);
+
+/* Is a frame being made, or did the output take anything since the last call? */
+bool mt_encoder_moves(struct mt_encoder *encoder);
 
 /* How far it is, now; exact after mt_encoder_stop(). */
 void mt_encoder_stats(struct mt_encoder *encoder, struct mt_encoder_stats *ret_stats);

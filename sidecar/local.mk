@@ -92,6 +92,7 @@ libmtorder_la_SOURCES = \
 	sidecar/pending.c \
 	sidecar/process.c \
 	sidecar/reallocs.c sidecar/repair.c sidecar/repair.h sidecar/repair_impl.h \
+	sidecar/pace.c sidecar/pace.h \
 	sidecar/sink.c sidecar/sink.h \
 	sidecar/shelf.c sidecar/shelf.h \
 	sidecar/starved.c sidecar/starved.h

@@ -17,14 +17,17 @@
 
 /*
  * The merge may be long in coming back to its rings when the encoder is behind, and rings that run
- * over lose. What is found now waits in the inbox for the next round.
+ * over lose. What is found now waits in the inbox for the next round. Nor do programs wait for the
+ * end of the round that wait for a chunk.
  */
-static void meanwhile(void *context)
+static void meanwhile(void *context, bool moves)
 {
 	struct mt_order *order = context;
 
 	if (order->merging && order->options.drain)
 		(void)order->options.drain(order->options.drain_context); /* it reports itself */
+	for (struct mt_image *image = order->images; image; image = image->next)
+		mt_consumer_tend(&image->consumer, moves);
 }
 
 int mt_order_new(const struct mt_order_options *options, struct mt_order **ret_order)

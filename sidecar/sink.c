@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/format.h"
 
-/* How long the kernel's rings may go unread while the encoder is behind. */
-#define TAKE_MS 2
+/* How long an empty batch is waited for before `meanwhile` has its turn. */
+#define TAKE_MS 1
 
 int mt_sink_init(struct mt_sink *sink, struct mt_encoder *encoder, enum mt_counter counter)
 {
@@ -22,6 +23,7 @@ int mt_sink_init(struct mt_sink *sink, struct mt_encoder *encoder, enum mt_count
 	if (!sink->anomalies)
 		return -ENOMEM;
 	sink->encoder = encoder;
+	sink->look_at = MT_PACE_EVENTS_MAX;
 	sink->batch = mt_encoder_take(encoder);
 	if (!sink->batch) {
 		free(sink->anomalies);
@@ -87,23 +89,72 @@ bool mt_sink_freed_lately(const struct mt_sink *sink, int32_t pid, uint64_t addr
 	return false;
 }
 
-void mt_sink_flush(struct mt_sink *sink)
+static void call_meanwhile(struct mt_sink *sink, uint64_t now_ns, bool moves)
+{
+	if (!sink->meanwhile || now_ns - sink->meanwhile_ns < MT_SINK_MEANWHILE_NS)
+		return;
+	sink->meanwhile_ns = now_ns;
+	sink->meanwhile(sink->meanwhile_context, moves);
+}
+
+/* Waits a step of the encoder's pace. */
+static void keep_pace(struct mt_sink *sink)
+{
+	uint64_t now_ns = mt_clock_monotonic_ns(), until_ns;
+	struct mt_encoder_load load;
+	uint32_t events;
+
+	mt_encoder_load(sink->encoder, &load);
+	until_ns = now_ns + mt_pace_next(&sink->pace, &load, sink->batch->count, now_ns, &events);
+	for (;;) {
+		struct timespec nap = { 0 };
+		uint64_t left_ns;
+
+		call_meanwhile(sink, now_ns, true);
+		if (now_ns >= until_ns)
+			break;
+		left_ns = until_ns - now_ns;
+		nap.tv_nsec =
+			(long)(left_ns < MT_SINK_MEANWHILE_NS ? left_ns : MT_SINK_MEANWHILE_NS);
+		nanosleep(&nap, NULL);
+		now_ns = mt_clock_monotonic_ns();
+	}
+	sink->look_at = sink->batch->count + events;
+	if (sink->look_at > MT_BATCH_EVENTS)
+		sink->look_at = MT_BATCH_EVENTS;
+}
+
+static void submit(struct mt_sink *sink)
 {
 	struct mt_batch *batch = sink->batch;
 
-	if (batch->count == 0)
-		return;
 	keep_tail(sink);
 	sink->frames++;
 	sink->submitted_events += batch->count;
 	sink->batch_began_ns = 0;
 	mt_encoder_submit(sink->encoder, batch);
 	/* Only the first take may fail for good, and that one succeeded. */
-	do {
-		if (sink->meanwhile)
-			sink->meanwhile(sink->meanwhile_context);
+	for (;;) {
 		sink->batch = mt_encoder_take_within(sink->encoder, TAKE_MS);
-	} while (!sink->batch);
+		if (sink->batch)
+			return;
+		call_meanwhile(sink, mt_clock_monotonic_ns(), mt_encoder_moves(sink->encoder));
+	}
+}
+
+void mt_sink_flush(struct mt_sink *sink)
+{
+	if (sink->batch->count == 0)
+		return;
+	submit(sink);
+	sink->look_at = MT_PACE_EVENTS_MIN;
+}
+
+void mt_sink_look(struct mt_sink *sink)
+{
+	if (sink->batch->count == MT_BATCH_EVENTS)
+		submit(sink);
+	keep_pace(sink);
 }
 
 void mt_sink_flush_old(struct mt_sink *sink, uint64_t now_ns, uint64_t age_ns)

@@ -7,7 +7,7 @@ check_PROGRAMS += \
 	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/deny tests/e2e/early tests/e2e/entries \
 	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/locker tests/e2e/mapper tests/e2e/newdelete \
 	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
-	tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/vforker
+	tests/e2e/stalls tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/twice tests/e2e/vforker
 
 check_LTLIBRARIES += tests/e2e/libcounter.la tests/e2e/libcounter_c.la tests/e2e/libplugin.la
 tests_e2e_libcounter_la_SOURCES = tests/e2e/counter.c tests/e2e/counter.h
@@ -65,6 +65,9 @@ tests_e2e_sandbox_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_spawner_SOURCES = tests/e2e/spawner.c
 tests_e2e_spawner_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_spawner_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_stalls_SOURCES = bench/stalls.c
+tests_e2e_stalls_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_stalls_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_starter_SOURCES = tests/e2e/starter.c
 tests_e2e_starter_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_starter_LDFLAGS = $(E2E_LDFLAGS)
@@ -74,6 +77,9 @@ tests_e2e_tally_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_tsd_SOURCES = tests/e2e/tsd.c
 tests_e2e_tsd_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_tsd_LDFLAGS = $(E2E_LDFLAGS)
+tests_e2e_twice_SOURCES = tests/e2e/twice.c
+tests_e2e_twice_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_twice_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_vforker_SOURCES = tests/e2e/vforker.c
 tests_e2e_vforker_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_vforker_LDFLAGS = $(E2E_LDFLAGS)
@@ -152,6 +158,7 @@ E2E_TESTS = \
 	tests/e2e/manual_use.sh \
 	tests/e2e/memory_locks.sh \
 	tests/e2e/msgpack_stream.sh \
+	tests/e2e/pressure.sh \
 	tests/e2e/process_tree.sh \
 	tests/e2e/sidecar_memory.sh
 LINT_TESTS = \
@@ -163,6 +170,8 @@ EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \
 	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py \
 	tests/e2e/made.py tests/e2e/memory.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
+	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py \
+	tests/e2e/made.py tests/e2e/memory.py tests/e2e/standstill.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
 	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved. Then, where there

@@ -3,7 +3,7 @@
 if HAVE_CRITERION
 order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order \
 	tests/unit/test_order_clocks tests/unit/test_order_ends tests/unit/test_order_forks \
-	tests/unit/test_order_realloc tests/unit/test_scan tests/unit/test_shm
+	tests/unit/test_order_realloc tests/unit/test_pace tests/unit/test_scan tests/unit/test_shm
 check_PROGRAMS += $(order_tests)
 TESTS += $(order_tests)
 tests_unit_test_clock_SOURCES = tests/unit/test_clock.c
@@ -12,6 +12,9 @@ tests_unit_test_clock_LDADD = libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_liveness_SOURCES = tests/unit/test_liveness.c
 tests_unit_test_liveness_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
 tests_unit_test_liveness_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
+tests_unit_test_pace_SOURCES = tests/unit/test_pace.c
+tests_unit_test_pace_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
+tests_unit_test_pace_LDADD = libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_scan_SOURCES = tests/unit/test_scan.c common/chunk_producer.c
 tests_unit_test_scan_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 tests_unit_test_scan_LDADD = libmtcommon.la $(CRITERION_LIBS)

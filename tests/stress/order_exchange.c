@@ -87,6 +87,18 @@ struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned tim
 	return mt_encoder_take(encoder);
 }
 
+void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load)
+{
+	(void)encoder; /* is never behind */
+	*ret_load = (struct mt_encoder_load){ .workers = 1, .in_flight = 4 };
+}
+
+bool mt_encoder_moves(struct mt_encoder *encoder)
+{
+	(void)encoder; /* is never waited for */
+	return true;
+}
+
 void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
