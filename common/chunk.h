@@ -4,7 +4,7 @@
  *
  * One memfd for each process image that registered, made by the sidecar, sparse, at its largest
  * size, sealed against resizing, mapped shared by both. Children that the image forks use the
- * mapping that they inherited. It holds, each part at a multiple of 4096 bytes:
+ * mapping that they inherited. It holds, each part at a multiple of 4096 bytes, whatever a page is:
  *
  *   +--------+---------------+----------------+-------------+----------+----------+-- - - --+
  *   | header | process slots | thread slots   | chunk links | chunk 0  | chunk 1  |         |

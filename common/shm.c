@@ -21,6 +21,12 @@
 #define MFD_NOEXEC_SEAL 0x0008u
 #endif
 
+/* Of this kernel: aarch64 has kernels with pages of 4, 16 and 64 KiB. */
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)getpagesize();
+}
+
 static uint64_t align_up(uint64_t value)
 {
 	return (value + MT_SHM_ALIGN - 1) & ~(uint64_t)(MT_SHM_ALIGN - 1);
@@ -44,7 +50,7 @@ static uint64_t slots_bytes(const struct mt_shm_header *layout)
 /* Fills in counts and offsets; the slots take at most a quarter of a small address space. */
 static int lay_out(const struct mt_shm_options *options, struct mt_shm_header *layout)
 {
-	uint64_t room = options->max_map_bytes, chunks;
+	uint64_t page = page_bytes(), room = options->max_map_bytes / page * page, chunks;
 
 	layout->chunk_bytes = chunk_bytes_for(options->pool_bytes);
 	layout->proc_count = MT_SHM_PROCS_MAX;
@@ -78,8 +84,10 @@ static int lay_out(const struct mt_shm_options *options, struct mt_shm_header *l
 								 sizeof(struct mt_thread_slot));
 	layout->chunks_offset =
 		layout->links_offset + align_up((uint64_t)layout->chunk_count * sizeof(uint32_t));
+	/* Whole pages, which is what a mapping takes. */
 	layout->total_bytes =
 		layout->chunks_offset + (uint64_t)layout->chunk_count * layout->chunk_bytes;
+	layout->total_bytes = (layout->total_bytes + page - 1) / page * page;
 	return 0;
 }
 
@@ -106,24 +114,24 @@ static int make_memfd(uint64_t bytes)
  */
 static int map_segment(struct mt_shm *shm)
 {
-	uint64_t bytes = shm->layout.total_bytes;
-	char *base = mmap(NULL, bytes + MT_SHM_ALIGN, PROT_NONE,
+	uint64_t bytes = shm->layout.total_bytes, guard = page_bytes();
+	char *base = mmap(NULL, bytes + guard, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int saved;
 
 	if (base == MAP_FAILED)
 		return -errno;
-	if (mprotect(base, MT_SHM_ALIGN, PROT_READ | PROT_WRITE) == 0 &&
-	    mmap(base + MT_SHM_ALIGN, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 shm->fd, 0) != MAP_FAILED) {
+	if (mprotect(base, guard, PROT_READ | PROT_WRITE) == 0 &&
+	    mmap(base + guard, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shm->fd, 0) !=
+		    MAP_FAILED) {
 		shm->guard = base;
-		shm->header = (struct mt_shm_header *)(base + MT_SHM_ALIGN);
+		shm->header = (struct mt_shm_header *)(base + guard);
 		/* A core dump of the sidecar has no use for it: failing changes nothing else. */
-		(void)madvise(base + MT_SHM_ALIGN, bytes, MADV_DONTDUMP);
+		(void)madvise(base + guard, bytes, MADV_DONTDUMP);
 		return 0;
 	}
 	saved = errno;
-	munmap(base, bytes + MT_SHM_ALIGN);
+	munmap(base, bytes + guard);
 	return -saved;
 }
 
@@ -220,7 +228,7 @@ void mt_shm_destroy(struct mt_shm *shm)
 {
 	if (shm->guard) {
 		leave_robust_list(shm->guard);
-		munmap(shm->guard, shm->layout.total_bytes + MT_SHM_ALIGN);
+		munmap(shm->guard, shm->layout.total_bytes + page_bytes());
 	}
 	if (shm->fd >= 0)
 		close(shm->fd);

@@ -93,18 +93,18 @@ int mt_kperf_probe(void)
 	return 0;
 }
 
-static size_t ring_bytes(size_t cpus)
+static size_t ring_bytes(size_t cpus, size_t page_size)
 {
 	size_t bytes = RING_BYTES;
 
-	for (; cpus > RING_CPUS && bytes > RING_BYTES_MIN; cpus /= 2)
+	for (; cpus > RING_CPUS && bytes > RING_BYTES_MIN && bytes > page_size; cpus /= 2)
 		bytes /= 2;
 	return bytes;
 }
 
 static int ring_open(struct mt_kperf *perf, struct ring *ring, pid_t pid, int cpu, bool tasks)
 {
-	size_t bytes = ring_bytes(perf->ring_count);
+	size_t bytes = ring_bytes(perf->ring_count, perf->page_size);
 	void *page = MAP_FAILED;
 
 	ring->fd = event_open(pid, cpu, tasks, perf->counts_lost);
