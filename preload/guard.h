@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a thread keeps: the re-entrancy guard and its writer. 128 bytes of initial-exec TLS, so that
- * reaching it never allocates; what every hook touches is in the first line.
+ * What a thread keeps: the re-entrancy guard and its writer. At most 128 bytes of initial-exec TLS,
+ * so that reaching it never allocates; what every hook touches is in the first 64 of them.
  *
  * A hook sets the guard on entry. A hook that finds it set was called by the allocator below
  * (MT_GUARD_CALL) or by a signal handler while a record was being written (MT_GUARD_WRITE): it
@@ -39,6 +39,17 @@ struct mt_deferred {
 
 #define MT_DEFERRED_MAX 2
 
+/*
+ * A line of its own where that can be had. A library that comes late (by dlopen, or at the start
+ * under LD_AUDIT) is refused when it asks for more than glibc's own thread block is aligned to: 64
+ * on x86-64; on aarch64 32 with glibc 2.36, and less in older ones.
+ */
+#if defined(__x86_64__)
+#define MT_THREAD_ALIGN 64
+#else
+#define MT_THREAD_ALIGN 16
+#endif
+
 struct mt_thread {
 	uint64_t guard;
 	uint64_t epoch; /* that of the process this thread has its slot in */
@@ -47,12 +58,13 @@ struct mt_thread {
 	uint32_t stamp_mode;  /* enum mt_stamp_mode: the image's, at hand */
 	uint64_t fork_number; /* of the fork() that this thread is in, 0: none */
 	struct mt_deferred deferred[MT_DEFERRED_MAX];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(MT_THREAD_ALIGN)));
 
 static_assert(offsetof(struct mt_thread, guard) == 0, "see above");
 static_assert(offsetof(struct mt_thread, fork_number) == 64, "one line for the hooks");
+static_assert(sizeof(struct mt_thread) <= 128, "room for static TLS is scarce");
 
-extern __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec"), aligned(64)));
+extern __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
 
 /* The fence keeps the compiler from moving our stores across; a signal handler may look. */
 static inline void mt_guard_set(struct mt_thread *thread, uint64_t value)
