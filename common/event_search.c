@@ -136,7 +136,7 @@ SEARCH_LOOP size_t search_place(const uint8_t *content, size_t len, size_t at, b
 	return len;
 }
 
-static size_t search_place_plain(const uint8_t *content, size_t len, size_t at)
+size_t mt_event_search_place_plain(const uint8_t *content, size_t len, size_t at)
 {
 	return search_place(content, len, at, false);
 }
@@ -155,7 +155,7 @@ size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at)
 	if (__builtin_cpu_supports("avx2"))
 		return search_place_wide(content, len, at);
 #endif
-	return search_place_plain(content, len, at);
+	return mt_event_search_place_plain(content, len, at);
 }
 
 /* One key and the integer behind it, in its shortest form or not. NULL: something else. */

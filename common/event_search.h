@@ -52,4 +52,7 @@ int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len
  */
 size_t mt_event_search_place(const uint8_t *content, size_t len, size_t at);
 
+/* The same for any processor, for its tests: the other chooses by the processor. */
+size_t mt_event_search_place_plain(const uint8_t *content, size_t len, size_t at);
+
 #endif
