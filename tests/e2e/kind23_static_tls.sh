@@ -68,9 +68,7 @@ tap_verdict "our library loaded by dlopen, and called: serves from the program's
 # What real programs load late with storage of the fixed kind.
 real=
 for name in libgomp.so.1 libjemalloc.so.2 libtcmalloc_minimal.so.4; do
-	for folder in /usr/lib/*-linux-gnu; do
-		test ! -e "$folder/$name" || real="$real $folder/$name"
-	done
+	real="$real $(find_library $name)"
 done
 for library in $real; do
 	plain=$("$WORK/loader" "$library")

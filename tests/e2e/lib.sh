@@ -49,18 +49,39 @@ need_command()
 	command -v "$1" >/dev/null || tap_skip_all "$1 is not installed (package ${2:-$1})"
 }
 
+# same_machine FILE: whether it is for the machine that our library was built for.
+same_machine()
+{
+	for machine_file in "$1" "$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so"; do
+		od -An -v -tx1 -j4 -N1 "$machine_file"
+		od -An -v -tx1 -j18 -N2 "$machine_file"
+	done 2>/dev/null | paste -sd' ' | awk '{ exit !(NF == 6 && $1 $2 $3 == $4 $5 $6) }'
+}
+
 # find_library PATTERN: where the linker would find it.
 find_library()
 {
 	for library_folder in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
 		for library_file in "$library_folder"/$1; do
-			if test -e "$library_file"; then
+			if test -e "$library_file" && same_machine "$library_file"; then
 				echo "$library_file"
 				return
 			fi
 		done
 	done
 }
+
+# cannot_emulate NAME REASON: under an emulator (MT_EMULATOR, its name) the case is skipped, and the
+# reason given; elsewhere it fails, and the case is to be run.
+cannot_emulate()
+{
+	test -n "${MT_EMULATOR:-}" && tap_skip "$1" "$MT_EMULATOR: $2"
+}
+
+# A shell for scripts that are tracked. Under qemu-user one that starts its programs by fork: its
+# vfork is a fork too, but one that nobody can see (docs/limits.md).
+TRACKED_SH=sh
+test -z "${MT_EMULATOR:-}" || TRACKED_SH=bash
 
 # long SHORT LONG: the second in make check-long, else the first.
 long()
