@@ -87,19 +87,21 @@ unpack()
 	done
 }
 
-# Libraries to link and run with, and the shell and small programs that the tests track.
+# Libraries to link and run with, those that the tests load, and the shell and small programs that
+# they track. A folder with fewer of them, from an older version of this script, gets the rest.
 fetch()
 {
 	programs="bash coreutils dash perl-base"
-	test ! -e fetched || return 0
+	packages="libc6-dev libstdc++6 libzstd-dev liburcu-dev libbpf-dev libcriterion-dev libgomp1
+		libjemalloc2 $programs"
+	test "$(cat fetched 2>/dev/null)" != "$packages" || return 0
 	configure_apt
 	say "fetching target packages (about 50 MB)"
 	apt-get -q update >apt/update.log 2>&1 || cannot "apt-get update failed: $PWD/apt/update.log"
 	msgpack=libmsgpack-c-dev
 	apt-cache show libmsgpack-c-dev >/dev/null 2>&1 || msgpack=libmsgpack-dev
 	# shellcheck disable=SC2086 # a list
-	apt-get -q install -y --download-only --no-install-recommends libc6-dev libstdc++6 libzstd-dev \
-		$msgpack liburcu-dev libbpf-dev libcriterion-dev $programs >apt/install.log 2>&1 ||
+	apt-get -q install -y --download-only --no-install-recommends $msgpack $packages >apt/install.log 2>&1 ||
 		cannot "the target's packages could not be fetched: $PWD/apt/install.log"
 	rm -rf sysroot programs
 	unpack sysroot apt/cache/archives/*.deb
@@ -107,7 +109,7 @@ fetch()
 		unpack programs apt/cache/archives/"$name"_*.deb
 	done
 	rm -rf apt
-	touch fetched
+	echo "$packages" >fetched
 }
 
 build()
@@ -140,6 +142,8 @@ enter()
 		mount -t overlay overlay -o "lowerdir=$PWD/$root/usr/$name:/usr/$name" "/usr/$name"
 	done
 	cd build
+	MT_EMULATOR=qemu-user
+	export MT_EMULATOR
 	exec "$@"
 }
 

@@ -38,7 +38,7 @@ passes()
 {
 	rm -f "$WORK/ready" "$WORK/run"
 	# Whoever runs the tests may ignore some signals (nohup); the program would inherit that.
-	env --default-signal="$1" "$LAUNCHER" -q -o "$WORK/run" -- sh -c "$4" sh "$WORK/ready" \
+	env --default-signal="$1" "$LAUNCHER" -q -o "$WORK/run" -- "$TRACKED_SH" -c "$4" sh "$WORK/ready" \
 		>"$WORK/out" 2>"$WORK/err" &
 	launcher=$!
 	wait_for 10 test -e "$WORK/ready" || tap_fail "$3: it starts"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Two libraries, of which the second is preloaded beside ours, and a program. The first has an
- * indirect function, whose resolver takes blocks (62001, 62004 and 62005 bytes). The second has its
- * address in a table, so the loader calls the resolver before it has relocated what stands before
- * it: us. Both take one in their first constructor (62002 and 62003). The program gives them all
- * back: three when they have grown by ten bytes, one as it is, one when it is small. When it has
- * ended, and our library too, the first takes its last block (62021).
+ * indirect function, whose resolver takes blocks (62001, 62004 and 62005 bytes) when it is first
+ * called. The second has its address in a table, so the loader calls the resolver before it has
+ * relocated what stands before it: us. Both take one in their first constructor (62002 and 62003).
+ * The program gives them all back: three when they have grown by ten bytes, one as it is, one when
+ * it is small. When it has ended, and our library too, the first takes its last block (62021).
  */
 #include <stdlib.h>
 
@@ -22,6 +22,8 @@ static int answer(void)
 
 static int (*resolve_answer(void))(void)
 {
+	if (preloaded_blocks[0])
+		return answer;
 	preloaded_blocks[0] = malloc(62001);
 	preloaded_blocks[3] = malloc(62004);
 	preloaded_blocks[4] = malloc(62005);

@@ -14,7 +14,7 @@ record()
 	env ${RECORD_ENVIRONMENT:-} LD_PRELOAD="$FAULT" MT_FAULT_IN=memtrack-sidecar MT_FAULT_CALL="$1" \
 		MT_FAULT_NTH="$2" MT_FAULT_COUNTS="$PLACE/counts" timeout --foreground -k 5 20 \
 		"$SIDECAR" "--library=$LIBRARY" ${RECORD_OPTIONS:-} -o "$PLACE/run" -- \
-		sh -c "$SCRIPT" sh "$PROGRAMS/blocks" "$PLACE/started" \
+		"$TRACKED_SH" -c "$SCRIPT" sh "$PROGRAMS/blocks" "$PLACE/started" \
 		>"$WORK/out" 2>"$WORK/err" </dev/null
 }
 

@@ -43,7 +43,7 @@ os.wait()
 [thread.join() for thread in threads]'
 exec ls / >/dev/null
 EOS
-track run env PYTHONMALLOC=malloc sh script "$PYTHON" >out 2>err
+track run env PYTHONMALLOC=malloc "$TRACKED_SH" script "$PYTHON" >out 2>err
 tap_verdict "a shell with pipes, threads of python3, forks: is recorded" $? err
 recounted "a shell with pipes, threads of python3, forks" run
 tap_check "a shell with pipes, threads of python3, forks: verify is clean" "$MEMTRACK" verify run
