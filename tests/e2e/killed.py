@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Kills the tracked program, or the sidecar, at random moments, and compares with the program's count.
+idle: the sidecar of a program that records so little that no frame ever fills.
 
-killed.py target|sidecar ROUNDS LAUNCHER MEMTRACK TALLY FOLDER: TAP lines without a plan; `not ok` with the
+killed.py target|sidecar|idle ROUNDS LAUNCHER MEMTRACK TALLY FOLDER: TAP lines without a plan; `not ok` with the
 round's seed when a record is missing or too many.
 """
 import os
@@ -64,12 +65,12 @@ def recorded(path, pid):
     return taken, given, wrong
 
 
-def run(launcher, tally, folder, threads, milliseconds):
+def run(launcher, tally, folder, *arguments):
     for name in ("run", "page"):
         if os.path.exists(f"{folder}/{name}"):
             os.unlink(f"{folder}/{name}")
-    return subprocess.Popen([launcher, "-q", "-o", f"{folder}/run", "--", tally, f"{folder}/page", str(threads),
-                             str(milliseconds)])
+    return subprocess.Popen([launcher, "-q", "-o", f"{folder}/run", "--", tally, f"{folder}/page",
+                             *map(str, arguments)])
 
 
 def kill_target(launcher, memtrack, tally, folder, chance):
@@ -92,37 +93,47 @@ def kill_target(launcher, memtrack, tally, folder, chance):
     return f"{wrong} taken while live" if wrong else ""
 
 
-def kill_sidecar(launcher, memtrack, tally, folder, chance):
-    process = run(launcher, tally, folder, 2, 4000)
+def sidecar_killed(memtrack, folder, process, seconds):
+    """Kills the sidecar after that time; returns what is wrong, the program's page, its age then."""
     started(f"{folder}/page", process)
-    time.sleep(chance.uniform(1.2, 2.0))
+    time.sleep(seconds)
     age = time.monotonic() - Tally(f"{folder}/page").start_ns / 1e9
     process.kill()
     process.wait()
     deadline = time.monotonic() + 20
     while not Tally(f"{folder}/page").ended:
         if time.monotonic() > deadline:
-            return "the program did not go on to its end"
+            return "the program did not go on to its end", None, age
         time.sleep(0.02)
     page = Tally(f"{folder}/page")
     said = subprocess.run([memtrack, "stat", f"{folder}/run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
     if said.returncode not in (0, 3) or "closed" not in said.stdout:
-        return f"stat: {said.returncode}: {said.stdout[:200]}"
+        return f"stat: {said.returncode}: {said.stdout[:200]}", page, age
     # A cut file is read as far as it is whole.
     dump = subprocess.run(f"'{memtrack}' dump --type Malloc '{folder}/run' 2>/dev/null | grep -c '\"size\":5000[,}}]'",
                           shell=True, stdout=subprocess.PIPE, text=True)
     got, want = int(dump.stdout), page.taken_by(age - LAST_SECOND)
-    if got < want:
-        return f"{got} recorded when killed at {age:.2f} s, {want} taken {LAST_SECOND} s before"
+    why = f"{got} recorded when killed at {age:.2f} s, {want} taken {LAST_SECOND} s before" if got < want else ""
+    return why, page, age
+
+
+def kill_sidecar(launcher, memtrack, tally, folder, chance):
+    why, page, age = sidecar_killed(memtrack, folder, run(launcher, tally, folder, 2, 4000), chance.uniform(1.2, 2.0))
+    if why:
+        return why
     before = page.taken_by(age) / age
     after = (page.taken_by(3.9) - page.taken_by(3.4)) / 0.5
     return "" if after > before / 4 else f"{after:.0f} blocks a second at the end, {before:.0f} before the kill"
 
 
+def kill_idle(launcher, memtrack, tally, folder, chance):
+    return sidecar_killed(memtrack, folder, run(launcher, tally, folder, 1, 2600, 50000), chance.uniform(1.8, 2.4))[0]
+
+
 def main():
     what, rounds = sys.argv[1], int(sys.argv[2])
-    one = {"target": kill_target, "sidecar": kill_sidecar}[what]
+    one = {"target": kill_target, "sidecar": kill_sidecar, "idle": kill_idle}[what]
     seed = int.from_bytes(os.urandom(4), "little")
     for number in range(rounds):
         why = one(*sys.argv[3:], random.Random(seed + number))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * tally FILE THREADS MS: takes and gives blocks for MS milliseconds (0: for ever), in short bursts,
- * and keeps its own count in FILE, which is mapped shared and so outlives any end. Thread t takes
- * blocks of 5000 + t bytes. An allocation is counted behind it, a free before it, so a record may
- * be ahead of the first by one and behind the second by one, never more.
+ * tally FILE THREADS MS [PAUSE]: takes and gives blocks for MS milliseconds (0: for ever), in short
+ * bursts, PAUSE microseconds apart (150), and keeps its own count in FILE, which is mapped shared
+ * and so outlives any end. Thread t takes blocks of 5000 + t bytes. An allocation is counted behind
+ * it, a free before it, so a record may be ahead of the first by one and behind the second by one,
+ * never more.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,6 +32,7 @@ struct page {
 
 static struct page *page;
 static uint64_t run_ns;
+static struct timespec pause_between = { .tv_nsec = 150000 };
 
 static uint64_t now_ns(void)
 {
@@ -42,7 +44,6 @@ static uint64_t now_ns(void)
 
 static void *work(void *argument)
 {
-	static const struct timespec pause = { .tv_nsec = 150000 };
 	unsigned thread = (unsigned)(uintptr_t)argument;
 	uint64_t age;
 
@@ -59,7 +60,7 @@ static void *work(void *argument)
 		}
 		if (thread == 0 && age / 10000000u < SLICES)
 			page->taken_at[age / 10000000u] = page->threads[0].taken;
-		nanosleep(&pause, NULL);
+		nanosleep(&pause_between, NULL);
 	}
 	return NULL;
 }
@@ -70,8 +71,11 @@ int main(int argc, char **argv)
 	unsigned threads;
 	int fd;
 
-	if (argc != 4 || (threads = (unsigned)atoi(argv[2])) < 1 || threads > THREADS_MAX)
+	if (argc < 4 || argc > 5 || (threads = (unsigned)atoi(argv[2])) < 1 ||
+	    threads > THREADS_MAX)
 		return 2;
+	if (argc == 5)
+		pause_between.tv_nsec = atol(argv[4]) % 1000000 * 1000;
 	run_ns = atoi(argv[3]) ? (uint64_t)atoi(argv[3]) * 1000000u : UINT64_MAX;
 	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*page)) < 0)
