@@ -65,6 +65,27 @@ own "its own malloc, position dependent, all exported" own_exported -no-pie -rdy
 own "an allocator with a prefix, as in Rust" own_prefixed '-DOWN(name)=_rjem_##name'
 own "another prefix, hidden" own_prefixed_hidden '-DOWN(name)=mi_##name' '-DOWN_VISIBILITY="hidden"'
 
+# A program that may be run and not be read: nobody else can look at its symbols, so the library has to
+# tell of them. Root can read all, so it is another user's run.
+if test "$(id -u)" -eq 0 && command -v setpriv >/dev/null; then
+	chmod 755 "$WORK"
+	mkdir -p "$WORK/parts/preload/.libs" "$WORK/open"
+	chmod 777 "$WORK/open"
+	cp "$LAUNCHER" "$MT_BUILDDIR/memtrack-sidecar" "$WORK/own_plain" "$WORK/parts/"
+	cp "$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so" "$WORK/parts/preload/.libs/"
+	chmod -R a+rX "$WORK/parts"
+	chmod 711 "$WORK/parts/own_plain"
+fi
+if test -e "$WORK/parts" && setpriv --reuid 65534 --clear-groups test -x "$WORK/parts/own_plain"; then
+	bounded 60 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/parts/${LAUNCHER##*/}" \
+		--bpf=off -o "$WORK/open/run" -- "$WORK/parts/own_plain" 100 333 </dev/null >"$WORK/out" 2>"$WORK/err"
+	tap_equal "its own malloc, not to be read: ends as itself" 0 $?
+	tap_check "its own malloc, not to be read: stderr says so" \
+		grep -q "untracked: .*its executable brings its own malloc" "$WORK/err"
+else
+	tap_skip "its own malloc, not to be read" "needs root, and a ${TMPDIR:-/tmp} that others can read"
+fi
+
 # A name that is only used, or that is no function, or that a name ends with, is none of that.
 cat >"$WORK/innocent.c" <<'END'
 #include <stdlib.h>
@@ -78,6 +99,13 @@ launch "$WORK/innocent"
 tap_equal "names that only look like an allocator's: ends as itself" 0 $?
 tap_equal "names that only look like an allocator's: tracked" "2 0" \
 	"$(count_size run 333) $(grep -c 'untracked: pid' "$WORK/err")"
+# Stripped, its only table is the loader's, in which a name that is used is as short as one's own.
+if strip -o "$WORK/innocent_stripped" "$WORK/innocent" 2>/dev/null; then
+	launch "$WORK/innocent_stripped"
+	tap_equal "the same, stripped: tracked" "2 0" "$(count_size run 333) $(grep -c 'untracked: pid' "$WORK/err")"
+else
+	tap_skip "the same, stripped" "strip is not installed (package binutils)"
+fi
 
 archive=$($cc -print-file-name=libjemalloc.a)
 if test -e "$archive"; then
