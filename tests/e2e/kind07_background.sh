@@ -13,8 +13,9 @@ track run sh -c 'sleep 20 >/dev/null 2>&1 & echo $! >"$1"' sh "$WORK/pid" 2>"$WO
 tap_verdict "a daemon with its output closed: the run ends well" $? "$WORK/err"
 quick "a daemon with its output closed" $(($(date +%s) - start))
 tap_check "a daemon with its output closed: it lives on" kill -0 "$(cat "$WORK/pid")"
-"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
-tap_check "a daemon with its output closed: stat names it as alive" grep -q "$(cat "$WORK/pid")" "$WORK/stat"
+tap_equal "a daemon with its output closed: stat names it, and no other, as alive" "$(cat "$WORK/pid")" \
+	"$("$MEMTRACK" stat --json "$WORK/run" | "$PYTHON" -c 'import json, sys
+print(*json.load(sys.stdin)["alive"])')"
 kill "$(cat "$WORK/pid")"
 
 start=$(date +%s)
@@ -32,6 +33,19 @@ held=$((($(date +%s%N) - start) / 1000000))
 tap_equal "a grandchild that holds the output: it is whole" "hi" "$said"
 tap_check "a grandchild that holds the output: as long as it does ($held ms)" test "$held" -ge 1900 -a "$held" -lt 4000
 tap_check "a grandchild that holds the output: the artifact is complete" "$MEMTRACK" verify "$WORK/held"
+
+# The command closes its output and goes on: whoever reads it is not kept waiting by us.
+"$LAUNCHER" -q -o "$WORK/closed" -- sh -c 'echo hi
+exec >/dev/null 2>&1
+i=0
+until test -e "$1" || test $i -ge 300; do sleep 0.05; i=$((i + 1)); done' sh "$WORK/go" 2>"$WORK/err" | {
+	cat >"$WORK/said"
+	: >"$WORK/read"
+} &
+tap_check "output that the command has closed: its reader is done" wait_for 10 test -e "$WORK/read"
+: >"$WORK/go"
+wait
+tap_equal "output that the command has closed: it is whole" "hi" "$(cat "$WORK/said")"
 
 # The sidecar holds nothing of it itself, and is gone with the command.
 sh -c 'exec "$1" -q -o "$2" -- sh -c "echo \$PPID; exec sleep 0.1"' sh "$LAUNCHER" "$WORK/gone" >"$WORK/sidecar"
