@@ -40,4 +40,18 @@ done
 in_namespace "/run and /var/tmp read-only" \
 	'mount -t tmpfs -o ro none /run && mount -t tmpfs -o ro none /var/tmp' "$PROGRAMS/blocks" 1000 12345
 tap_equal "/run and /var/tmp read-only: all blocks" 1000 "$(count_size run 12345)"
+# /tmp itself, where the session's folder would be: with no room for another file. What is needed of
+# it (the artifact, perhaps the build) is put back in its place.
+full_tmp='unset XDG_RUNTIME_DIR
+exec 3<"'$WORK'" 4<"'$MT_BUILDDIR'" && mount -t tmpfs -o nr_inodes=64 none /tmp || exit 99
+for place in 3:"'$WORK'" 4:"'$MT_BUILDDIR'"; do
+	case ${place#*:} in
+	/tmp/*) mkdir -p "${place#*:}" && mount -c --bind "/proc/self/fd/${place%%:*}" "${place#*:}" || exit 99 ;;
+	esac
+done
+exec 3<&- 4<&-
+i=0
+while { true >"/tmp/file$i"; } 2>/dev/null; do i=$((i + 1)); done; :'
+in_namespace "a full /tmp" "$full_tmp" "$PROGRAMS/blocks" 1000 12345
+tap_equal "a full /tmp: all blocks" 1000 "$(count_size run 12345)"
 tap_done
