@@ -17,6 +17,12 @@ ends 137 "killed by SIGKILL" sh -c 'kill -9 $$'
 ends 143 "killed by SIGTERM" sh -c 'kill -15 $$'
 ends 134 "killed by SIGABRT" sh -c 'kill -6 $$'
 WANT_STATUS=0
+# A shell gives 128 + n either way. Who waits for us sees which it was.
+for end in "-15 kill -15 \$\$" "143 exit 143"; do
+	rm -f "$WORK/run"
+	tap_equal "${end#* }: who waits sees it so" "${end%% *}" "$("$PYTHON" -c 'import subprocess, sys
+print(subprocess.call(sys.argv[1:]))' "$LAUNCHER" -q -o "$WORK/run" -- sh -c "${end#* }" 2>"$WORK/err")"
+done
 
 track run /no/such/command 2>"$WORK/err"
 tap_equal "a command that is not there" 127 $?
