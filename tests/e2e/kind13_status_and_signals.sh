@@ -39,6 +39,14 @@ tap_equal "an option that is not known is our own failure" 125 $?
 echo "words from stdin" | track run cat >"$WORK/out" 2>"$WORK/err"
 tap_equal "stdin passes through" "words from stdin" "$(cat "$WORK/out")"
 
+ended()
+{
+	case $(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) in
+	"" | Z) return 0 ;;
+	esac
+	return 1
+}
+
 # passes SIGNAL STATUS TEXT SCRIPT: sends the signal to the launcher alone, when the script is ready.
 passes()
 {
@@ -47,18 +55,19 @@ passes()
 	env --default-signal="$1" "$LAUNCHER" -q -o "$WORK/run" -- "$TRACKED_SH" -c "$4" sh "$WORK/ready" \
 		>"$WORK/out" 2>"$WORK/err" &
 	launcher=$!
-	wait_for 10 test -e "$WORK/ready" || tap_fail "$3: it starts"
+	wait_for 10 test -s "$WORK/ready" || tap_fail "$3: it starts"
 	kill -s "$1" "$launcher"
+	wait_for 10 ended "$launcher" || kill -KILL "$launcher" "$(cat "$WORK/ready")"
 	wait "$launcher"
 	tap_equal "$3: status" "$2" $?
 	verified "$3" run
 }
 
 passes TERM 5 "SIGTERM to us reaches a program that handles it" \
-	'trap "exit 5" TERM; : >"$1"; while :; do sleep 0.05; done'
-passes TERM 143 "SIGTERM to us ends a program that does not" ': >"$1"; exec sleep 30'
+	'trap "exit 5" TERM; echo $$ >"$1"; while :; do sleep 0.05; done'
+passes TERM 143 "SIGTERM to us ends a program that does not" 'echo $$ >"$1"; exec sleep 30'
 passes TERM 6 "SIGTERM that the program ignores for a while" \
-	'trap "" TERM; : >"$1"; sleep 0.5; exit 6'
-passes HUP 129 "SIGHUP to us ends the program" ': >"$1"; exec sleep 30'
-passes USR1 9 "SIGUSR1 passes through" 'trap "exit 9" USR1; : >"$1"; while :; do sleep 0.05; done'
+	'trap "" TERM; echo $$ >"$1"; sleep 0.5; exit 6'
+passes HUP 129 "SIGHUP to us ends the program" 'echo $$ >"$1"; exec sleep 30'
+passes USR1 9 "SIGUSR1 passes through" 'trap "exit 9" USR1; echo $$ >"$1"; while :; do sleep 0.05; done'
 tap_done

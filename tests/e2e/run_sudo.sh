@@ -3,6 +3,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 test "$(id -u)" -eq 0 || tap_skip_all "needs root to act as sudo does"
+need_command setpriv util-linux
 user=65534
 chmod 755 "$WORK"
 mkdir "$WORK/theirs"
@@ -16,7 +17,8 @@ cp "$(find_built memtrack-sidecar)" "$WORK/inst/libexec/memtrack"
 cp "$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so" "$WORK/inst/lib/memtrack"
 launcher=$WORK/inst/bin/memtrack-preload
 
-SUDO_UID=$user SUDO_GID=$user "$launcher" -o "$WORK/theirs/run" -- \
+# Root may be in more groups, or in none.
+SUDO_UID=$user SUDO_GID=$user setpriv --groups 0,1,2 "$launcher" -o "$WORK/theirs/run" -- \
 	sh -c 'id -u; id -g; id -G; echo "$HOME"; "$1" 1000 12345' sh "$WORK/blocks" >"$WORK/out" 2>"$WORK/err"
 tap_equal "the command ends as itself" 0 $?
 tap_equal "it has the caller's ids and groups" "$user $user $user" "$(head -n 3 "$WORK/out" | tr '\n' ' ' | sed 's/ $//')"
