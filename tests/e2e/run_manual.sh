@@ -99,6 +99,13 @@ tap_equal "a tree: all images are in one file" "100 100 100" \
 	"$(count_size run 11111) $(count_size run 22222) $(count_size run 33333)"
 verified "a tree" run
 
+# Nobody puts the session into what goes by the bare system call: it is the environment that has it.
+rm -f "$WORK/run"
+LD_PRELOAD=$library "$PROGRAMS/starter" kept 100 55555 "$PROGRAMS/blocks" 100 55556 2>"$WORK/err"
+tap_equal "a bare exec ends as itself" "0 0" "$? $(wc -l <"$WORK/err")"
+tap_check "a bare exec: the file is finished" bounded 20 "$MEMTRACK" stat --wait "$WORK/run"
+tap_equal "a bare exec: both images are in one file" "100 100" "$(count_size run 55555) $(count_size run 55556)"
+
 # The sidecar outlives the first process as long as there are others, and holds nothing of theirs open.
 rm -f "$WORK/run"
 said=$(LD_PRELOAD=$library bounded 20 sh -c '(exec >/dev/null 2>&1; read line <"$2"; exec "$1" 100 44444) &
