@@ -2,7 +2,8 @@
 # Can the tests fail? Small defects, each of which has to turn its test red (tests/mutants/run.py says
 # how they are written). An hour and more for all; MUTANTS='kind37' takes those of one test.
 MUTANTS =
-EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants
+EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants \
+	tests/mutants/order_run_count.mutants
 .PHONY: check-mutants mutants-build
 check-mutants:
 	MUTANTS='$(MUTANTS)' python3 $(top_srcdir)/tests/mutants/run.py $(top_srcdir) . mutants

@@ -29,12 +29,28 @@ print(len(processes) - len({process["pid"] for process in processes}),
 }
 tap_equal "short processes, 16 at once: each told of once, by its own name" "0 0" "$(wrongly_told)"
 # The hello of some is read when they have ended.
-tracked "killed around exec" sh -c 'i=0
+killed_around_exec()
+{
+	tracked "$1" sh -c 'i=0
 while [ $i -lt "$2" ]; do
 	"$1" 30000 16 _exit & p=$!
 	j=0; while [ $j -lt $((i % 25 * 40)) ]; do j=$((j + 1)); done
 	kill -KILL $p; wait $p
 	i=$((i + 1))
-done 2>/dev/null; exit 0' sh "$PROGRAMS/blocks" "$count"
-tap_equal "killed around exec: each told of once, by its own name" "0 0" "$(wrongly_told)"
+done 2>/dev/null; exit 0' sh "$PROGRAMS/blocks" "$2"
+	tap_equal "$1: each told of once, by its own name" "0 0" "$(wrongly_told)"
+}
+
+killed_around_exec "killed around exec" "$count"
+"$MEMTRACK" stat "$WORK/run" >"$WORK/stat"
+if grep -q '^Images .*[0-9] untracked' "$WORK/stat"; then
+	tap_equal "killed around exec: each image is one of tracked, untracked, ended before" \
+		"$(count_type run Exec)" "$(sed -n 's/^Images//p' "$WORK/stat" | tr -d , |
+			awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n }')"
+else
+	tap_skip "killed around exec: each image is one of tracked, untracked, ended before" "not known here"
+fi
+# Here the hello is the first word of a process, and its end is noticed by us.
+TRACK_OPTIONS=--bpf=off
+killed_around_exec "killed around exec, nothing from the kernel" "$(long 75 2000)"
 tap_done

@@ -161,9 +161,11 @@ class Tree:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 status = None
-                os.killpg(process.pid, signal.SIGTERM)  # the tests clean up behind them
-                time.sleep(1)
-            end_children()
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)  # the tests clean up behind them
+                    time.sleep(1)
+                end_children()
             output.seek(0)
             return status, output.read()
 
@@ -172,17 +174,21 @@ class Tree:
         return status == 0, output
 
     def tested(self, test):
-        """(status, lines of TAP) of the test, run as make check runs it."""
-        log = f"{self.build}/{test.removesuffix('.sh')}.log"
-        if os.path.exists(log):
-            os.unlink(log)
+        """(status, lines of TAP) of the test, run as make check runs it, 0 when all of it passed."""
+        result = f"{self.build}/{test.removesuffix('.sh')}"
+        for end in (".log", ".trs"):
+            if os.path.exists(result + end):
+                os.unlink(result + end)
         with tempfile.TemporaryDirectory(prefix="mt-mutant.") as scratch:
-            status, _ = self.call(self.build, "make", "-s", "check-TESTS", f"TESTS={test}",
-                                  seconds=LIMIT_SECONDS, TMPDIR=scratch)
-        if not os.path.exists(log):
-            return status, []
-        with open(log, encoding="utf-8", errors="replace") as file:
-            return status, file.read().splitlines()
+            os.chmod(scratch, 0o755)  # some tests become other users
+            status, output = self.call(self.build, "make", "-s", f"{result[len(self.build) + 1:]}.log",
+                                       seconds=LIMIT_SECONDS, TMPDIR=scratch)
+        if not os.path.exists(f"{result}.trs"):
+            return None if status is None else 1, output.splitlines()
+        with open(f"{result}.trs", encoding="utf-8") as file:
+            passed = re.search("^:global-test-result: (PASS|SKIP)$", file.read(), re.MULTILINE)
+        with open(f"{result}.log", encoding="utf-8", errors="replace") as file:
+            return 0 if passed else 1, file.read().splitlines()
 
 
 def end_children():
@@ -247,6 +253,7 @@ class Verdicts:
 
 def main(sources, build, folder):
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     wanted = re.compile(os.environ.get("MUTANTS", ""))
     mutants = [Mutant(place, lines) for place, lines in entries(sources)]
     mutants = [mutant for mutant in mutants if wanted.search(mutant.name)]
