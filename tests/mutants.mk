@@ -12,4 +12,4 @@ mutants-build:
 	$(MAKE) $(AM_MAKEFLAGS) all
 	$(MAKE) $(AM_MAKEFLAGS) $(check_LTLIBRARIES) $(filter tests/e2e/%,$(check_PROGRAMS))
 clean-local:
-	rm -rf mutants
+	rm -rf mutants mutants.lock

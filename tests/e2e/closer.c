@@ -63,6 +63,9 @@ int main(int argc, char **argv)
 	if (pread(fd, back, sizeof(back), 0) != (ssize_t)strlen(MARKER) ||
 	    memcmp(back, MARKER, strlen(MARKER)))
 		return 5;
+	for (int number = 4; number < 256; number++)
+		if (fcntl(number, F_GETFD) < 0)
+			return 6;
 	close_all();
 	for (int i = 0; i < 1000; i++)
 		free(malloc(445));

@@ -6,6 +6,7 @@
  * not end by itself.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -14,13 +15,18 @@
 #define WORKERS 6
 
 static int stop;
+static int storm, begun; /* main wants it; a worker is at it */
 
+/* Rests, or there would be more events than a test can look at. But not when a fork is on. */
 static void *churn(void *unused)
 {
-	/* Now and then a rest, or there would be more events than a test can look at. */
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		for (int i = 0; i < 100; i++)
 			free(malloc(100));
+		for (int i = 0; i < 2000 && __atomic_load_n(&storm, __ATOMIC_ACQUIRE); i++) {
+			__atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
+			free(malloc(100));
+		}
 		usleep(500);
 	}
 	return unused;
@@ -64,6 +70,7 @@ static int fork_and_wait(void)
 
 	if (pid == 0)
 		be_child();
+	__atomic_store_n(&storm, 0, __ATOMIC_RELEASE);
 	return pid < 0 || waitpid(pid, &status, 0) != pid || status;
 }
 
@@ -92,6 +99,14 @@ static int ask_shell(void)
 	return !pipe || !fgets(line, sizeof(line), pipe) || pclose(pipe);
 }
 
+static void wait_for_storm(void)
+{
+	__atomic_store_n(&begun, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&storm, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[WORKERS];
@@ -102,6 +117,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&threads[i], NULL, i % 3 ? churn : start_threads, NULL))
 			return 97;
 	for (int i = 0; i < forks; i++) {
+		if (i % 8 == 0)
+			wait_for_storm();
 		bad += i % 2 ? fork_in_new_thread() : fork_and_wait();
 		if (i % 10 == 0)
 			bad += ask_shell();

@@ -15,6 +15,7 @@ Prints TAP. tests/mutants/*.mutants hold the entries, apart by empty lines; # st
     hang: yes                               only where the test may find it by never ending
 """
 import ctypes
+import fcntl
 import filecmp
 import glob
 import os
@@ -25,7 +26,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 LIMIT_SECONDS = 120  # a test takes ten on a quiet machine
 PR_SET_CHILD_SUBREAPER = 36
@@ -115,6 +115,8 @@ class Tree:
 
     def __init__(self, sources, build, folder):
         self.original, self.folder = sources, folder
+        self.lock = open(f"{folder}.lock", "w", encoding="ascii")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)  # until we end
         self.sources, self.build = f"{folder}/src", f"{folder}/build"
         if not os.path.exists(f"{self.build}/Makefile"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -163,8 +165,7 @@ class Tree:
                 status = None
             finally:
                 if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGTERM)  # the tests clean up behind them
-                    time.sleep(1)
+                    os.killpg(process.pid, signal.SIGKILL)  # make would take the log with it
                 end_children()
             output.seek(0)
             return status, output.read()
@@ -183,12 +184,14 @@ class Tree:
             os.chmod(scratch, 0o755)  # some tests become other users
             status, output = self.call(self.build, "make", "-s", f"{result[len(self.build) + 1:]}.log",
                                        seconds=LIMIT_SECONDS, TMPDIR=scratch)
-        if not os.path.exists(f"{result}.trs"):
-            return None if status is None else 1, output.splitlines()
-        with open(f"{result}.trs", encoding="utf-8") as file:
-            passed = re.search("^:global-test-result: (PASS|SKIP)$", file.read(), re.MULTILINE)
-        with open(f"{result}.log", encoding="utf-8", errors="replace") as file:
-            return 0 if passed else 1, file.read().splitlines()
+        if os.path.exists(f"{result}.log"):
+            with open(f"{result}.log", encoding="utf-8", errors="replace") as file:
+                output = file.read()
+        if status is not None:
+            with open(f"{result}.trs", encoding="utf-8") as file:
+                passed = re.search("^:global-test-result: (PASS|SKIP)$", file.read(), re.MULTILINE)
+            status = 0 if passed else 1
+        return status, output.splitlines()
 
 
 def end_children():
