@@ -31,7 +31,16 @@ int mt_consumer_init(struct mt_consumer *consumer, const struct mt_shm *shm)
 		return -ENOMEM;
 	consumer->shm = *shm;
 	consumer->limit = shm->layout.limit;
+	mt_consumer_look_at(consumer, UINT32_MAX);
 	return 0;
+}
+
+void mt_consumer_look_at(struct mt_consumer *consumer, uint32_t most)
+{
+	const struct mt_shm_header *layout = &consumer->shm.layout;
+
+	consumer->threads.most = most < layout->thread_count ? most : layout->thread_count;
+	consumer->procs.most = most < layout->proc_count ? most : layout->proc_count;
 }
 
 void mt_consumer_fini(struct mt_consumer *consumer)
@@ -66,14 +75,14 @@ static bool reserve_idle(struct mt_slot_scan *scan, uint32_t count)
  * since, and pops of the free list (each change of its head adds 1 to the tag; ours are known).
  */
 /* False: no memory for all; what is not found is there for the next look. */
-static bool scan_look(struct mt_slot_scan *scan, uint32_t bump, uint32_t count, uint64_t head)
+static bool scan_look(struct mt_slot_scan *scan, uint32_t bump, uint64_t head)
 {
 	uint32_t tag = (uint32_t)(head >> 32);
 	uint32_t pops = tag - scan->tag - scan->pushes;
 	bool complete = true;
 
-	if (bump > count)
-		bump = count;
+	if (bump > scan->most)
+		bump = scan->most;
 	scan->tag = tag;
 	scan->pushes = 0;
 	if (pops > scan->idle_count)
@@ -106,7 +115,6 @@ static bool look_at_threads(struct mt_consumer *consumer)
 	struct mt_shm_header *header = consumer->shm.header;
 
 	return scan_look(&consumer->threads, mt_load_acquire(&header->thread_bump),
-			 consumer->shm.layout.thread_count,
 			 mt_load_acquire(&header->thread_free_head));
 }
 
@@ -115,7 +123,7 @@ static bool look_at_procs(struct mt_consumer *consumer)
 	struct mt_shm_header *header = consumer->shm.header;
 
 	return scan_look(&consumer->procs, mt_load_acquire(&header->proc_bump),
-			 consumer->shm.layout.proc_count, mt_load_acquire(&header->proc_free_head));
+			 mt_load_acquire(&header->proc_free_head));
 }
 
 /*

@@ -37,6 +37,7 @@ struct mt_slot_scan {
 	uint32_t *idle;
 	uint32_t idle_count, idle_space;
 	uint32_t bump;	  /* slots below are idle or known */
+	uint32_t most;	  /* slots that are looked at */
 	uint32_t unfound; /* slots above that were handed out, and there was no memory for them */
 	uint32_t tag;	  /* of the free list's head, when last looked at */
 	uint32_t pushes;
@@ -95,6 +96,9 @@ struct mt_stream {
 
 /* Takes a copy of shm, which it owns from then on. Returns 0 or -ENOMEM. */
 int mt_consumer_init(struct mt_consumer *consumer, const struct mt_shm *shm);
+
+/* How many slots of each kind are looked at, from the first on; all when nothing is said. */
+void mt_consumer_look_at(struct mt_consumer *consumer, uint32_t most);
 
 /* Unmaps the segment. By the thread that holds `alive`, if any. */
 void mt_consumer_fini(struct mt_consumer *consumer);

@@ -43,6 +43,11 @@ struct client {
 	struct welcome unsent;
 };
 
+/* Newer than some C libraries. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 struct mt_control {
 	int epoll_fd;
 	int listeners[LISTENERS]; /* -1: none */
@@ -65,6 +70,18 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+/*
+ * Clients have no descriptors to send us, and one that comes all the same is closed when its
+ * message is read or thrown away. Closing may take as long as its owner likes (SO_LINGER). Linux
+ * before 6.16 cannot refuse them.
+ */
+static void refuse_descriptors(int fd)
+{
+	const int take = 0;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &take, sizeof(take));
+}
+
 static int listen_at(const struct sockaddr_un *address, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -75,6 +92,7 @@ static int listen_at(const struct sockaddr_un *address, socklen_t len)
 	fd = mt_move_fd_high(fd);
 	/* The file gets the socket's mode; where that cannot be, its folder keeps others out. */
 	(void)fchmod(fd, 0600);
+	refuse_descriptors(fd);
 	if (bind(fd, (const struct sockaddr *)address, len) == 0 &&
 	    listen(fd, LISTENER_BACKLOG) == 0)
 		return fd;

@@ -10,128 +10,56 @@
 #include <unistd.h>
 
 #include "common/pages.h"
+#include "sidecar/image.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 #include "sidecar/starved.h"
 
-#define CHUNKS_FLOOR	 16u		     /* what a segment is granted at least */
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
 #define STARVED_CHECK_NS UINT64_C(5000000)   /* the same while somebody waits for a chunk */
-#define UNATTACHED_MAX	 256u		     /* images of one process that wait for their Exec */
 #define CHECKS_A_LOOK	 4096u		     /* threads; a look then goes on where it ended */
 /* Older threads that a new one is compared with. Beyond it the kernel and /proc have to tell who is
  * gone: a program that claims all slots at once must not cost the square of their number. */
 #define OLDER_LOOKED_AT 1024u
 
-static uint64_t granted_bytes(const struct mt_image *image)
-{
-	return (uint64_t)image->consumer.limit * image->consumer.shm.layout.chunk_bytes;
-}
-
-/* Sets how many chunks an image may use, within what --max-buffers leaves over. */
-static void grant(struct mt_order *order, struct mt_image *image, uint64_t chunks)
-{
-	uint64_t bytes = image->consumer.shm.layout.chunk_bytes;
-	uint64_t others = order->granted_bytes - granted_bytes(image), left;
-
-	left = order->options.max_chunk_bytes > others ? order->options.max_chunk_bytes - others
-						       : 0;
-	if (chunks * bytes > left)
-		chunks = left / bytes;
-	if (chunks < CHUNKS_FLOOR)
-		chunks = CHUNKS_FLOOR;
-	if (chunks > image->consumer.shm.layout.chunk_count)
-		chunks = image->consumer.shm.layout.chunk_count;
-	mt_consumer_set_limit(&image->consumer, (uint32_t)chunks);
-	order->granted_bytes = others + granted_bytes(image);
-}
-
-/* Takes back what other images were granted and never used. */
-static void reclaim_grants(struct mt_order *order, const struct mt_image *needy)
-{
-	for (struct mt_image *image = order->images; image; image = image->next) {
-		uint32_t bump = mt_load_acquire(&image->consumer.shm.header->bump);
-
-		if (image == needy || bump + CHUNKS_FLOOR >= image->consumer.limit)
-			continue;
-		grant(order, image, bump + CHUNKS_FLOOR);
-	}
-}
-
-static void free_image(struct mt_order *order, struct mt_image *image)
-{
-	order->granted_bytes -= granted_bytes(image);
-	for (uint32_t i = 0; i < image->reader_count; i++)
-		free(image->readers[i]);
-	for (uint32_t i = 0; i < image->consumer.procs.bump; i++)
-		free(image->binds[i]);
-	free(image->readers);
-	mt_pages_free(image->binds, mt_image_binds_bytes(&image->consumer.shm));
-	mt_consumer_fini(&image->consumer);
-	free(image);
-}
-
 /*
- * Images of a process that has registered again without having used them: no honest one does that
- * (its first act is to claim a slot), and each costs memory. Of those that wait for their Exec only
- * so many are kept.
+ * Each slot that waits for its Exec or Fork makes rounds longer, and each Fork that has to be asked
+ * for is compared with all of them. So many may wait as one segment has; then the image that has
+ * most of them, which no honest one has in so many, is not read any more.
  */
-static void drop_unused(struct mt_order *order, const struct mt_image *newer)
+#define BIND_WEIGHT 8u
+#define WAITING_MAX (MT_SHM_THREADS_MAX + BIND_WEIGHT * MT_SHM_PROCS_MAX)
+
+static void wait_more(struct mt_order *order, struct mt_image *image, uint64_t weight)
 {
-	struct mt_image **at = &order->images, *image;
-	unsigned waiting = 0;
+	image->waiting += weight;
+	order->waiting_weight += weight;
+}
 
-	while ((image = *at) != NULL) {
-		bool waits = image->pid == newer->pid && !image->attached && !image->exec_asked;
+void mt_bind_leave_gate(struct mt_order *order, struct mt_bind *bind)
+{
+	uint64_t weight = BIND_WEIGHT + bind->reader_count;
 
-		if (waits && waiting < UNATTACHED_MAX &&
-		    mt_load_acquire(&image->consumer.shm.header->proc_bump) != 0) {
-			waiting++;
-			waits = false;
-		}
-		if (!waits || image->bind_count != 0 || image->queued != 0) {
-			at = &image->next;
+	bind->image->waiting -= weight;
+	order->waiting_weight -= weight;
+}
+
+static void refuse_hoarder(struct mt_order *order)
+{
+	struct mt_bind **at = &order->waiting, *bind;
+	struct mt_image *most = order->images;
+
+	for (struct mt_image *image = order->images; image; image = image->next)
+		if (image->waiting > most->waiting)
+			most = image;
+	most->refused = true;
+	while ((bind = *at) != NULL) {
+		if (bind->image != most) {
+			at = &bind->next;
 			continue;
 		}
-		*at = image->next;
-		mt_consumer_close(&image->consumer);
-		free_image(order, image);
-		order->sink.stats.corrupt_streams++;
-	}
-}
-
-static void take_in_image(struct mt_order *order, struct mt_image *image)
-{
-	drop_unused(order, image);
-	image->since_ns = order->now_ns;
-	image->since_round = order->round;
-	order->nested = order->nested || image->nested;
-	image->users = 1; /* the process that registered */
-	/* Without it a program learns of our death by the heartbeat alone: later, not wrong. */
-	image->alive_held = mt_shm_hold_alive(&image->consumer.shm) == 0;
-	order->granted_bytes += granted_bytes(image);
-	if (order->granted_bytes > order->options.max_chunk_bytes)
-		grant(order, image, image->consumer.limit / 4);
-	image->next = order->images;
-	order->images = image;
-}
-
-void mt_drain_take_in(struct mt_order *order)
-{
-	struct mt_image *image, *next, *oldest = NULL;
-
-	pthread_mutex_lock(&order->intake_lock);
-	image = order->intake;
-	order->intake = NULL;
-	pthread_mutex_unlock(&order->intake_lock);
-	for (; image; image = next) {
-		next = image->next;
-		image->next = oldest;
-		oldest = image;
-	}
-	for (image = oldest; image; image = next) {
-		next = image->next;
-		take_in_image(order, image);
+		*at = bind->next;
+		mt_bind_refuse(order, bind);
 	}
 }
 
@@ -220,6 +148,8 @@ static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct
 		bind->readers->previous = reader;
 	bind->readers = reader;
 	bind->reader_count++;
+	if (!bind->process && !bind->refused)
+		wait_more(order, bind->image, 1);
 	if (bind->refused)
 		stop_reading(order, reader);
 	if (bind->process)
@@ -250,6 +180,7 @@ static void add_bind(struct mt_order *order, struct mt_image *image,
 	image->bind_count++;
 	bind->next = order->waiting;
 	order->waiting = bind;
+	wait_more(order, image, BIND_WEIGHT);
 }
 
 static void scan_image(struct mt_order *order, struct mt_image *image)
@@ -258,6 +189,8 @@ static void scan_image(struct mt_order *order, struct mt_image *image)
 	struct mt_proc_claim proc;
 	uint32_t first = image->reader_count, i;
 
+	if (image->attached)
+		mt_consumer_look_at(&image->consumer, UINT32_MAX);
 	/* Without memory they are found in the next round. */
 	(void)mt_consumer_scan_threads(&image->consumer);
 	while (mt_consumer_next_thread(&image->consumer, &thread)) {
@@ -311,8 +244,11 @@ void mt_drain_note(struct mt_order *order)
 	struct mt_image *image;
 
 	if (!order->frozen)
-		for (image = order->images; image; image = image->next)
+		for (image = order->images; image; image = image->next) {
 			scan_image(order, image);
+			if (order->waiting_weight > WAITING_MAX)
+				refuse_hoarder(order);
+		}
 	for (image = order->images; image; image = image->next)
 		note_image(order, image);
 }
@@ -354,6 +290,7 @@ void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader)
 
 void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind)
 {
+	mt_bind_leave_gate(order, bind);
 	bind->refused = true;
 	bind->image->bind_count--; /* it keeps nothing alive */
 	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
@@ -530,14 +467,14 @@ static void grow(struct mt_order *order, struct mt_image *image, uint32_t waiter
 							  : waiters && consumer->limit < 4 * first)
 		want = want > consumer->limit ? want : consumer->limit + consumer->limit / 2;
 	if (waiters && spare == 0 && want <= consumer->limit)
-		want = consumer->limit + CHUNKS_FLOOR;
+		want = consumer->limit + MT_CHUNKS_FLOOR;
 	if (want <= consumer->limit)
 		return;
-	grant(order, image, want);
+	mt_image_grant(order, image, want);
 	if (consumer->limit < want && consumer->limit < consumer->shm.layout.chunk_count &&
 	    waiters) {
-		reclaim_grants(order, image);
-		grant(order, image, want);
+		mt_image_reclaim_grants(order, image);
+		mt_image_grant(order, image, want);
 	}
 }
 
@@ -572,7 +509,7 @@ void mt_drain_settle(struct mt_order *order)
 		mt_consumer_close(&image->consumer);
 		collect_image(order, image);
 		*at = image->next;
-		free_image(order, image);
+		mt_image_free(order, image);
 	}
 }
 
@@ -580,10 +517,10 @@ void mt_drain_free(struct mt_order *order)
 {
 	struct mt_image *image;
 
-	mt_drain_take_in(order);
+	mt_images_take_in(order);
 	while ((image = order->images) != NULL) {
 		order->images = image->next;
 		mt_consumer_close(&image->consumer);
-		free_image(order, image);
+		mt_image_free(order, image);
 	}
 }

@@ -84,7 +84,7 @@ EXTRA_DIST += docs/memory.md docs/order.md
 noinst_LTLIBRARIES += libmtorder.la
 libmtorder_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 libmtorder_la_SOURCES = \
-	sidecar/drain.c \
+	sidecar/drain.c sidecar/image.c sidecar/image.h \
 	sidecar/liveness.c sidecar/liveness.h \
 	sidecar/merge.h \
 	sidecar/order.c sidecar/order.h \

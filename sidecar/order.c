@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/pages.h"
+#include "sidecar/image.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 
@@ -93,6 +94,7 @@ int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t p
 		free(image);
 		return ret;
 	}
+	mt_consumer_look_at(&image->consumer, MT_UNATTACHED_SLOTS);
 	image->pid = pid;
 	image->hello_ns = hello->time_ns;
 	image->root = (hello->flags & MT_HELLO_ROOT) != 0;
@@ -341,7 +343,7 @@ size_t mt_order_round(struct mt_order *order)
 	order->round++;
 	order->now_ns = mt_clock_monotonic_ns();
 	order->repair.shelf.now_ns = order->now_ns;
-	mt_drain_take_in(order);
+	mt_images_take_in(order);
 	order->merge.count = 0;
 	mt_drain_note(order);
 	mt_pending_take_inbox(order);
@@ -380,7 +382,7 @@ bool mt_order_process_done(const struct mt_order *order, pid_t pid)
 
 void mt_order_close_segments(struct mt_order *order)
 {
-	mt_drain_take_in(order);
+	mt_images_take_in(order);
 	for (struct mt_image *image = order->images; image; image = image->next)
 		mt_consumer_close(&image->consumer);
 }

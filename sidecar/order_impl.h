@@ -21,9 +21,10 @@
 #include "sidecar/order.h"
 #include "sidecar/repair.h"
 
-#define MT_GATE_NS	   UINT64_C(200000000) /* a stream waits for its Fork or Exec at most */
-#define MT_BLOCKED_NS	   UINT64_C(500000000) /* the kernel's queue waits for streams at most */
-#define MT_PROCESS_BUCKETS 4096u
+#define MT_UNATTACHED_SLOTS 1024u /* of each kind, looked at while an image waits for its Exec */
+#define MT_GATE_NS	    UINT64_C(200000000) /* a stream waits for its Fork or Exec at most */
+#define MT_BLOCKED_NS	    UINT64_C(500000000) /* the kernel's queue waits for streams at most */
+#define MT_PROCESS_BUCKETS  4096u
 
 /* A round may take long (a slow disk, a busy machine): bounds count rounds as well. */
 #define MT_GATE_ROUNDS 16u
@@ -72,6 +73,7 @@ struct mt_image {
 	uint32_t reader_count, reader_space;
 	struct mt_bind **binds; /* by process slot */
 	uint32_t bind_count;	/* in use */
+	uint64_t waiting;	/* the weight of its slots whose gates are closed */
 	uint32_t users;		/* processes whose memory maps the segment */
 	uint32_t queued;	/* events of our side that point here */
 	pid_t pid;		/* who registered */
@@ -82,6 +84,7 @@ struct mt_image {
 	bool attached;	      /* its Exec was written: the streams may come */
 	bool nested;	      /* it counts processes in another PID namespace */
 	bool exec_asked;      /* an Exec from our side is in the queue */
+	bool refused;	      /* too much of it waited */
 	bool abandoned;	      /* its process ended without recording */
 	bool alive_held;
 	bool lacks_binds;	    /* there was no memory for one of them */
@@ -95,7 +98,8 @@ struct mt_image {
 };
 
 struct mt_process {
-	struct mt_process *next; /* of its bucket */
+	struct mt_process *next;	/* of its bucket */
+	struct mt_process *next_nested; /* while slots are matched with processes */
 	struct mt_bind *binds;
 	struct mt_space *space; /* NULL: none of its own (vfork), or nothing recorded yet */
 	struct mt_image *image; /* whose segment its memory maps */
@@ -133,6 +137,7 @@ struct mt_order {
 
 	struct mt_image *images;
 	struct mt_bind *waiting; /* gates closed */
+	uint64_t waiting_weight; /* of all images */
 	uint64_t granted_bytes;	 /* chunks that may be handed out, over all images */
 
 	struct mt_kev_node *kernel_head, **kernel_tail;
@@ -163,18 +168,14 @@ struct mt_order {
 	bool frozen;  /* nothing new is noted */
 };
 
-static inline size_t mt_image_binds_bytes(const struct mt_shm *shm)
-{
-	return shm->layout.proc_count * sizeof(struct mt_bind *);
-}
-
-/* drain.c: images, binds, readers */
-void mt_drain_take_in(struct mt_order *order);
+/* drain.c: binds, readers */
 void mt_drain_note(struct mt_order *order);
 void mt_drain_settle(struct mt_order *order);
 void mt_drain_collect_lost(struct mt_order *order);
 void mt_drain_free(struct mt_order *order);
 bool mt_reader_drained(const struct mt_reader *reader);
+/* The caller has taken it out of those that wait. */
+void mt_bind_leave_gate(struct mt_order *order, struct mt_bind *bind);
 void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader);
 bool mt_bind_drained(const struct mt_bind *bind);
 /* The gate opens: the bind's records are `process`'s. It must be in no list. */

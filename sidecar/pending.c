@@ -165,9 +165,12 @@ static bool is_ready(const struct mt_order *order, const struct mt_kev_node *nod
 	}
 }
 
+static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid);
+
 bool mt_pending_apply(struct mt_order *order)
 {
 	struct mt_kev_node *node = order->kernel_head;
+	struct mt_kev event;
 
 	if (!is_ready(order, node)) {
 		if (order->kernel_blocked_ns == 0) {
@@ -181,12 +184,12 @@ bool mt_pending_apply(struct mt_order *order)
 	}
 	order->kernel_blocked_ns = 0;
 	mt_process_apply(order, node);
-	if (node->event.type == MT_KEV_FORK || node->event.type == MT_KEV_EXEC) {
-		remove_head(order);
+	event = node->event;
+	remove_head(order);
+	if (event.type == MT_KEV_EXEC)
 		mt_gates_open(order);
-	} else {
-		remove_head(order);
-	}
+	else if (event.type == MT_KEV_FORK)
+		open_binds(order, event.pid, event.ns_pid);
 	return true;
 }
 
@@ -209,8 +212,35 @@ static bool exec_was_written(const struct mt_order *order, const struct mt_image
 	       image->since_round < order->round && !exec_is_queued(order, image);
 }
 
+/* Processes without a slot, by the number that they have for themselves in another namespace. */
+struct nested {
+	struct mt_process *heads[256];
+};
+
+static struct mt_process **nested_head(struct nested *nested, int32_t ns_pid)
+{
+	return &nested->heads[(uint32_t)ns_pid % 256];
+}
+
+static void find_nested(const struct mt_order *order, struct nested *nested)
+{
+	memset(nested, 0, sizeof(*nested));
+	for (unsigned i = 0; order->nested && i < MT_PROCESS_BUCKETS; i++) {
+		struct mt_process *process = order->processes[i], **head;
+
+		for (; process; process = process->next) {
+			if (!process->image || process->binds || process->ns_pid == 0)
+				continue;
+			head = nested_head(nested, process->ns_pid);
+			process->next_nested = *head;
+			*head = process;
+		}
+	}
+}
+
 /* The process of a forked child's slot: it has the segment by inheritance and no slot yet. */
-static struct mt_process *match_child(struct mt_order *order, const struct mt_bind *bind)
+static struct mt_process *match_child(struct mt_order *order, const struct mt_bind *bind,
+				      struct nested *nested)
 {
 	struct mt_process *process = mt_process_find(order, bind->claim.pid), *ended;
 
@@ -225,20 +255,19 @@ static struct mt_process *match_child(struct mt_order *order, const struct mt_bi
 	if (process && process->image == bind->image && !process->binds &&
 	    (process->ns_pid == 0 || process->ns_pid == bind->claim.pid))
 		return process;
-	if (!order->nested)
-		return NULL;
-	for (unsigned i = 0; i < MT_PROCESS_BUCKETS; i++)
-		for (process = order->processes[i]; process; process = process->next)
-			if (process->image == bind->image && !process->binds &&
-			    process->ns_pid == bind->claim.pid)
-				return process;
+	process = *nested_head(nested, bind->claim.pid);
+	for (; process; process = process->next_nested)
+		if (process->image == bind->image && !process->binds &&
+		    process->ns_pid == bind->claim.pid)
+			return process;
 	return NULL;
 }
 
-static struct mt_process *match(struct mt_order *order, const struct mt_bind *bind)
+static struct mt_process *match(struct mt_order *order, const struct mt_bind *bind,
+				struct nested *nested)
 {
 	if (!bind->root)
-		return match_child(order, bind);
+		return match_child(order, bind, nested);
 	return bind->image->attached ? bind->image->process : NULL;
 }
 
@@ -296,10 +325,34 @@ static void ask_children(struct mt_order *order, const struct mt_bind *parent)
 			ask_fork(order, bind);
 }
 
-void mt_gates_open(struct mt_order *order)
+/* Of the slots that wait, those that call themselves `pid` or `ns_pid`; 0: all. */
+static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid)
 {
 	struct mt_bind **at = &order->waiting, *bind;
+	struct nested nested;
 
+	find_nested(order, &nested);
+	while ((bind = *at) != NULL) {
+		struct mt_process *process = NULL;
+
+		if (pid == 0 || bind->claim.pid == pid || bind->claim.pid == ns_pid)
+			process = match(order, bind, &nested);
+		if (!process) {
+			at = &bind->next;
+			continue;
+		}
+		*at = bind->next;
+		mt_bind_leave_gate(order, bind);
+		mt_bind_open(order, bind, process);
+		if (!order->options.kernel_events)
+			ask_children(order, bind);
+		if (process->exited)
+			mt_bind_end(order, bind);
+	}
+}
+
+void mt_gates_open(struct mt_order *order)
+{
 	for (struct mt_image *image = order->images; image; image = image->next) {
 		struct mt_process *ended;
 
@@ -312,20 +365,7 @@ void mt_gates_open(struct mt_order *order)
 		else if (exec_was_written(order, image))
 			mt_process_attach(order, image);
 	}
-	while ((bind = *at) != NULL) {
-		struct mt_process *process = match(order, bind);
-
-		if (!process) {
-			at = &bind->next;
-			continue;
-		}
-		*at = bind->next;
-		mt_bind_open(order, bind, process);
-		if (!order->options.kernel_events)
-			ask_children(order, bind);
-		if (process->exited)
-			mt_bind_end(order, bind);
-	}
+	open_binds(order, 0, 0);
 }
 
 static void ask_exec(struct mt_order *order, struct mt_image *image)

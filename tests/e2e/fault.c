@@ -113,6 +113,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 	X(send, EPIPE)               \
 	X(sendmsg, ENOBUFS)          \
 	X(getsockopt, ENOBUFS)       \
+	X(setsockopt, ENOPROTOOPT)   \
 	X(fork, EAGAIN)              \
 	X(execvpe, ENOMEM)           \
 	X(waitpid, EINTR)            \
@@ -519,6 +520,8 @@ PASS(ssize_t, recv, (int fd, void *bytes, size_t len, int flags), (fd, bytes, le
 PASS(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, bytes, len, flags), -1)
 PASS(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), -1)
 PASS(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len),
+     (fd, level, name, value, len), -1)
+PASS(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len),
      (fd, level, name, value, len), -1)
 PASS(pid_t, fork, (void), (), -1)
 PASS(int, execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp),

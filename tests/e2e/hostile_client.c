@@ -8,15 +8,22 @@
  *   length    messages of 1 byte to 64 KiB, right but for their length
  *   silent    1,000 connections that say nothing, kept open until the parent ends them
  *   fds       messages with as many descriptors as go in, right and wrong ones
+ *   linger    descriptors whose last close() waits: TCP sockets with unsent bytes and SO_LINGER
  *   repeat    3,000 right hellos of one and the same image, whose segments nobody uses
+ *   hoard     200 right hellos, and in each segment some thousand threads and processes claimed
  *   once      one right hello
+ *   hoards    the same by 200 processes
  *   noise     messages of random bytes, from several processes at once
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -24,12 +31,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/chunk.h"
 #include "common/control.h"
 
 #define DESCRIPTORS 200
 #define SILENT	    1000
 #define REPEATS	    3000
 #define LARGEST	    65536
+#define LINGERERS   20
+#define HOARDS	    200
+#define CLAIMED	    4096
 
 static char name[33], directory[108];
 static struct mt_hello hello = {
@@ -78,6 +89,9 @@ static int connect_to(int by_path)
 	return -1;
 }
 
+/* What is done with the memory that comes with a welcome. */
+static void (*use_memory)(int memory, uint64_t bytes);
+
 /* Sends one message, takes the answer, if any, and counts a welcome. */
 static void say(const void *message, size_t len, int by_path)
 {
@@ -101,6 +115,8 @@ static void say(const void *message, size_t len, int by_path)
 		welcomes++;
 		if (all.msg_controllen >= sizeof(control.header)) {
 			memcpy(&memory, CMSG_DATA(&control.header), sizeof(memory));
+			if (use_memory)
+				use_memory(memory, answer.total_bytes);
 			close(memory);
 		}
 	}
@@ -137,33 +153,76 @@ static void stay_silent(void)
 	pause();
 }
 
+/* Sends a hello that is wrong, whole or in part, with descriptors. False: they were not taken. */
+static bool send_with(const int *descriptors, size_t count, int by_path, int whole)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
+	} control = { 0 };
+	struct mt_hello mine = hello;
+	struct iovec part = { .iov_base = &mine, .iov_len = whole ? sizeof(mine) : 7 };
+	struct msghdr all = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	int fd = connect_to(by_path);
+	bool taken;
+
+	mine.token[0] ^= 1;
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+	taken = sendmsg(fd, &all, MSG_NOSIGNAL) >= 0;
+	close(fd);
+	return taken;
+}
+
 static void send_descriptors(void)
 {
 	int descriptors[DESCRIPTORS];
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(descriptors))];
-	} control = { 0 };
 
 	for (int i = 0; i < DESCRIPTORS; i++)
 		descriptors[i] = dup(0);
-	for (int i = 0; i < 200; i++) {
-		struct mt_hello mine = hello;
-		struct iovec part = { .iov_base = &mine, .iov_len = i & 2 ? 7 : sizeof(mine) };
-		struct msghdr all = { .msg_iov = &part,
-				      .msg_iovlen = 1,
-				      .msg_control = &control,
-				      .msg_controllen = sizeof(control) };
-		int fd = connect_to(i & 1);
+	for (int i = 0; i < 200; i++)
+		(void)send_with(descriptors, DESCRIPTORS, i & 1, !(i & 2));
+}
 
-		mine.token[0] ^= 1;
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(descriptors));
-		memcpy(CMSG_DATA(&control.header), descriptors, sizeof(descriptors));
-		(void)sendmsg(fd, &all, MSG_NOSIGNAL);
-		close(fd);
+/* A TCP socket whose peer reads nothing, full of bytes, which waits for them when it is closed. */
+static int make_lingerer(int listener)
+{
+	static char bytes[1 << 20];
+	struct linger linger = { .l_onoff = 1, .l_linger = 30 };
+	struct sockaddr_in address;
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (getsockname(listener, (struct sockaddr *)&address, &len) < 0 ||
+	    connect(fd, (struct sockaddr *)&address, len) < 0)
+		exit(3);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	return fd;
+}
+
+static void send_lingerers(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(listener, LINGERERS) < 0)
+		exit(3);
+	for (int i = 0; i < LINGERERS; i++) {
+		fd = make_lingerer(listener);
+		/* One that was not taken stays open: closing it would make us wait. */
+		if (send_with(&fd, 1, i & 1, i & 2))
+			close(fd);
 	}
+	pause();
 }
 
 static void repeat(void)
@@ -174,6 +233,49 @@ static void repeat(void)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		hello.time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 		say(&hello, sizeof(hello), 0);
+	}
+}
+
+static void claim_many(int memory, uint64_t bytes)
+{
+	struct mt_shm_header *header =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0);
+	char *base = (char *)header;
+
+	if (header == MAP_FAILED)
+		exit(3);
+	for (uint32_t i = 0; i < CLAIMED; i++) {
+		struct mt_thread_slot *thread =
+			(struct mt_thread_slot *)(base + header->threads_offset) + i;
+		struct mt_proc_slot *proc =
+			(struct mt_proc_slot *)(base + header->procs_offset) + i;
+
+		thread->tid = proc->pid = proc->tid = 400000000 + (int32_t)i;
+		proc->parent = i ? 1 : 0;
+		thread->state = proc->state = MT_SLOT_ACTIVE;
+	}
+	header->thread_bump = header->proc_bump = CLAIMED;
+	munmap(header, bytes);
+}
+
+static void hoard(void)
+{
+	use_memory = claim_many;
+	for (int i = 0; i < HOARDS; i++)
+		say(&hello, sizeof(hello), 0);
+}
+
+static void hoard_together(void)
+{
+	use_memory = claim_many;
+	for (int i = 0; i < HOARDS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			say(&hello, sizeof(hello), 0);
+			_exit(welcomes != 1);
+		}
+		welcomes += pid > 0 && waitpid(pid, &(int){ 0 }, 0) == pid;
 	}
 }
 
@@ -215,9 +317,10 @@ static const struct attack {
 	const char *name;
 	void (*run)(void);
 } attacks[] = {
-	{ "token", try_tokens },	  { "length", try_lengths }, { "silent", stay_silent },
-	{ "fds", send_descriptors },	  { "repeat", repeat },	     { "once", say_once },
-	{ "noise", make_noise_together },
+	{ "token", try_tokens },	  { "length", try_lengths },	{ "silent", stay_silent },
+	{ "fds", send_descriptors },	  { "repeat", repeat },		{ "once", say_once },
+	{ "noise", make_noise_together }, { "linger", send_lingerers }, { "hoard", hoard },
+	{ "hoards", hoard_together },
 };
 
 int main(int argc, char **argv)

@@ -18,7 +18,12 @@ attack()
 			"$1/blocks" 100 3333
 			i=$((i + 1))
 		done
-		test "$2" != silent || { sleep 0.5; kill $attacker; }
+		case $2 in
+		silent | linger)
+			sleep 0.5
+			kill $attacker
+			;;
+		esac
 		wait $attacker
 		"$1/blocks" 100 4444
 		# Clients that are gone are let go when they are noticed; ls is one itself.
@@ -48,4 +53,7 @@ attack silent ""
 attack fds 0
 attack noise 0
 attack repeat 3000
+attack linger ""
+attack hoard 200
+attack hoards 200
 tap_done
