@@ -6,6 +6,7 @@
  *   vfork           vfork and exec of /bin/true
  *   spawn           posix_spawn of /bin/true
  *   threads N       N threads at the same time, then exit 3
+ *   thread-forks    a thread that is not the first has a child
  *   leader-leaves   the first thread ends, another ends the process with 5
  *   thread-races N  N processes of which two threads end at the same moment
  *   crash           SIGSEGV
@@ -160,6 +161,21 @@ static void thread_races(int count)
 	}
 }
 
+static void *fork_once(void *unused)
+{
+	forks(1);
+	return unused;
+}
+
+static void thread_forks(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, fork_once, NULL))
+		die("pthread_create");
+	pthread_join(thread, NULL);
+}
+
 static void nested(void)
 {
 	pthread_t thread;
@@ -198,6 +214,8 @@ int main(int argc, char **argv)
 		do_spawn();
 	} else if (strcmp(action, "threads") == 0) {
 		threads(count);
+	} else if (strcmp(action, "thread-forks") == 0) {
+		thread_forks();
 	} else if (strcmp(action, "leader-leaves") == 0) {
 		leader_leaves();
 	} else if (strcmp(action, "thread-races") == 0) {

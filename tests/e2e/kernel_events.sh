@@ -81,6 +81,11 @@ for source in tp_btf raw_tp tracepoint perf; do
 		want "$source: the end of 21 threads, of one process" \
 			"$(count Fork) $(count ThreadExit) $(count Exit)" = "0 21 1"
 	fi
+	if run "$source: a thread forks" -- "$actions" thread-forks; then
+		want "$source: the child of a thread is its process's" \
+			"$(sed -n 's/.*"Fork".*"parent_pid":\([0-9]*\).*/\1/p' "$out")" = \
+			"$(sed -n 's/.*"Report".*"root":\([0-9]*\).*/\1/p' "$out")"
+	fi
 	if run "$source: the first thread leaves" -- "$actions" leader-leaves; then
 		want "$source: a process ends with its last thread, once" \
 			"$(count ThreadExit) $(count Exit) $(tail -n 2 "$out" | grep -c '"Exit"')" = "2 1 1"

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 }
 END
 $cc -fno-builtin -o "$WORK/caller" "$WORK/caller.c" -ldl || exit 1
-"$WORK/caller" "$shim" 2>"$WORK/err"
+bounded 10 "$WORK/caller" "$shim" 2>"$WORK/err"
 tap_verdict "our library loaded by dlopen, and called: serves from the program's heap" $? "$WORK/err"
 # What real programs load late with storage of the fixed kind.
 real=

@@ -23,7 +23,7 @@ tap_equal "its growth to 128 MiB is one event" 1 \
 jemalloc=$(find_library 'libjemalloc.so.2')
 if test -n "$jemalloc"; then
 	cp "$WORK/all" "$WORK/glibc"
-	LD_PRELOAD=$jemalloc track run "$PROGRAMS/mapper" 2>"$WORK/err"
+	MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0,retain:false LD_PRELOAD=$jemalloc track run "$PROGRAMS/mapper" 2>"$WORK/err"
 	tap_verdict "jemalloc: ends well" $? "$WORK/err"
 	dump run >"$WORK/all"
 	tap_equal "jemalloc: the program's own mappings and no other" "$(mappings "$WORK/glibc")" "$(mappings "$WORK/all")"

@@ -28,8 +28,16 @@ for bpf in auto off; do
 	spawned "threads one after the other, bpf $bpf" "$serial" 0
 	tap_check "threads one after the other, bpf $bpf: little shared memory ($(cat "$WORK/out") KiB)" \
 		test "$(cat "$WORK/out")" -lt 4096
+	# In a small pool they have to be looked for.
+	TRACK_OPTIONS="--bpf=$bpf --buffer-size 512K"
 	spawned "threads at once, bpf $bpf" 0 "$parallel"
 	tap_check "threads at once, bpf $bpf: two pages for each, and little more ($(cat "$WORK/out") KiB)" \
 		test "$(cat "$WORK/out")" -lt "$((4096 + 8 * parallel))"
 done
+# A small segment has room for a thousand threads or so: more than that one after the other.
+TRACK_OPTIONS=
+(ulimit -f 2048 && track run "$PROGRAMS/spawner" "$serial" 0) >"$WORK/out" 2>"$WORK/err"
+tap_verdict "in a segment of 1 MiB: ends well" $? "$WORK/err"
+verified "in a segment of 1 MiB" run
+tap_equal "in a segment of 1 MiB: one block each" "$serial" "$(count_size run 60001)"
 tap_done

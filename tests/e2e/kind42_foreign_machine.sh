@@ -17,7 +17,8 @@ launch()
 	bounded 120 "$LAUNCHER" -o "$WORK/run" "$@" </dev/null >"$WORK/out" 2>"$WORK/err"
 }
 
-# foreign TEXT COUNT: so many of them are listed, and stderr has but our own lines.
+# foreign TEXT COUNT [OTHERS]: so many are listed, all but OTHERS for that reason, and stderr has but
+# our own lines.
 foreign()
 {
 	tap_equal "$1: nothing on stderr but our own" 0 "$(grep -vc '^memtrack: ' "$WORK/err")"
@@ -25,6 +26,9 @@ foreign()
 		"$("$MEMTRACK" stat "$WORK/run" | sed -n 's/^Images .* tracked, \([0-9,]*\) untracked.*/\1/p' | tr -d ,)"
 	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
 	tap_check "$1: stat names them, and why" grep -q 'thirty_two (architecture)' "$WORK/stat"
+	tap_equal "$1: and says so of each" "$(($2 - ${3:-0}))" \
+		"$("$MEMTRACK" stat --json "$WORK/run" | "$PYTHON" -c 'import json, sys
+print(sum(image["reason"] == "architecture" for image in json.load(sys.stdin)["untracked"]))')"
 	verified "$1" run
 }
 
@@ -50,10 +54,19 @@ for how in posix_spawn posix_spawnp vfork; do
 	foreign "by $how" 1
 done
 
+PATH=$WORK:$PATH launch -- "$PROGRAMS/starter" posix_spawnp 100 444 thirty_two 1 1
+tap_equal "by its name alone: ends as itself" 0 $?
+foreign "by its name alone" 1
+echo "#!$child" >"$WORK/script"
+chmod +x "$WORK/script"
+launch -- sh -c '"$1" 1; exit' sh "$WORK/script"
+tap_equal "as the interpreter of a script: ends as itself" 0 $?
+foreign "as the interpreter of a script" 1
+
 # Its own children are of our machine again; what it was started without they lack too.
 launch -- sh -c '"$1" 1 1 exec; exit' sh "$child"
 tap_equal "a program of ours after it: the command ends as itself" 0 $?
-foreign "a program of ours after it" 2
+foreign "a program of ours after it" 2 1
 tap_check "a program of ours after it: it is listed" grep -q '/true (environment)' "$WORK/stat"
 
 # Nobody takes us out here: the loader of the other machine says so once for each, as it would for

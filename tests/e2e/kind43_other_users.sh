@@ -62,6 +62,35 @@ if command -v setcap >/dev/null && cp "$PROGRAMS/blocks" "$WORK/capable" && chmo
 else
 	tap_skip "file capabilities" "setcap is not installed, or not possible here (package libcap2-bin)"
 fi
+
+# Such a program is started without us: its loader would refuse us, and say so where it is an old one.
+mkfifo "$WORK/open/fifo"
+# given_us PROGRAM [CALLER...]: how often LD_PRELOAD stands in what the program, a cat, was given.
+given_us()
+{
+	program=$1
+	shift
+	rm -f "$WORK/run" "$WORK/open/pid"
+	"$LAUNCHER" -q -o "$WORK/run" -- "$@" sh -c '"$1" <"$2" & echo $! >"$3"; wait' sh "$program" "$WORK/open/fifo" \
+		"$WORK/open/pid" >"$WORK/out" 2>"$WORK/err" &
+	exec 9<>"$WORK/open/fifo"
+	wait_for 10 sh -c 'test "$(cat "/proc/$(cat "$1")/comm")" = "$2"' sh "$WORK/open/pid" "${program##*/}"
+	tr '\0' '\n' <"/proc/$(cat "$WORK/open/pid")/environ" | grep -c '^LD_PRELOAD='
+	exec 9>&-
+	wait
+}
+cp "$(command -v cat)" "$WORK/own_cat"
+chown 65534:65534 "$WORK/own_cat"
+for mode in 755 4755 2755; do
+	chmod $mode "$WORK/own_cat"
+	wanted=0
+	test $mode != 755 || wanted=1
+	tap_equal "a program of mode $mode is given us $wanted times" $wanted "$(given_us "$WORK/own_cat")"
+done
+if command -v setcap >/dev/null && chmod 755 "$WORK/own_cat" && setcap cap_net_raw+ep "$WORK/own_cat" 2>/dev/null; then
+	tap_equal "a program with capabilities is given us where they are no more than it has" 1 "$(given_us "$WORK/own_cat")"
+	tap_equal "and nowhere else" 0 "$(given_us "$WORK/own_cat" setpriv --reuid 65534 --regid 65534 --clear-groups)"
+fi
 if command -v su >/dev/null; then
 	rm -f "$WORK/run"
 	"$LAUNCHER" -o "$WORK/run" -- su -s /bin/sh -c "'$WORK/blocks' 100 446" nobody 2>"$WORK/err"

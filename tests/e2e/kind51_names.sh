@@ -48,6 +48,28 @@ for round in 1 2 3; do
 done
 tap_check "after runs where all was killed: nothing is left in /dev/shm" sh -c 'ls /dev/shm | cmp "$1" -' sh "$WORK/shm.before"
 
+# The folder of a session: there as long as it goes on, however old, and not longer. Runs take away
+# what killed ones have left.
+runtime=$(mktemp -d /tmp/mt.XXXXXX) && trap 'rm -rf "$WORK" "$runtime"' EXIT
+XDG_RUNTIME_DIR=$runtime
+export XDG_RUNTIME_DIR
+rm -f "$WORK/run" "$WORK/killed"
+"$LAUNCHER" -q -o "$WORK/run" -- ls "$runtime" >"$WORK/out" 2>"$WORK/err"
+tap_equal "a session's folder is there, and then gone" "1 0" "$(wc -l <"$WORK/out") $(ls "$runtime" | wc -l)"
+"$LAUNCHER" -q -o "$WORK/killed" -- sh -c 'kill -KILL $PPID' 2>/dev/null
+tap_equal "a killed session leaves its folder" 1 "$(ls "$runtime" | wc -l)"
+touch -d '2 minutes ago' "$runtime"/*
+"$LAUNCHER" -q -o "$WORK/outer" -- sh -c 'touch -d "2 minutes ago" "${MEMTRACK_SESSION##*:}"
+	"$1" -q -o "$2" -- true; "$1" -q --force -o "$3" -- true; echo $?; ls "$4" | wc -l
+	test -d "${MEMTRACK_SESSION##*:}" && echo there' sh "$LAUNCHER" "$WORK/inner" "$WORK/outer" "$runtime" \
+	>"$WORK/out" 2>"$WORK/err"
+tap_equal "a file that is being written is not replaced, even with --force" "125 1" \
+	"$(head -n 1 "$WORK/out") $(grep -c 'being written by another run' "$WORK/err")"
+tap_equal "a leftover is taken away, a session that goes on is not" "1 there 0" \
+	"$(tail -n 2 "$WORK/out" | paste -sd' ') $(ls "$runtime" | wc -l)"
+unset XDG_RUNTIME_DIR
+rm -f "$WORK/outer" "$WORK/inner"
+
 # Our library in the environment already: neither the sidecar nor the reader tracks itself.
 library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
 mkdir "$WORK/none"

@@ -15,8 +15,16 @@
 
 #define THREADS 20
 
-static void *nothing(void *unused)
+/* An allocator that keeps blocks for each thread gives them up when it ends, outside of any call.
+ */
+static void *take_and_end(void *unused)
 {
+	void *blocks[16];
+
+	for (size_t i = 0; i < 16; i++)
+		blocks[i] = malloc(2048 * (i + 1));
+	for (size_t i = 0; i < 16; i++)
+		free(blocks[i]);
 	return unused;
 }
 
@@ -58,7 +66,8 @@ int main(void)
 	if (pthread_attr_setstacksize(&large, 2UL << 20))
 		return 6;
 	for (int i = 0; i < THREADS; i++)
-		if (pthread_create(&thread, &large, nothing, NULL) || pthread_join(thread, NULL))
+		if (pthread_create(&thread, &large, take_and_end, NULL) ||
+		    pthread_join(thread, NULL))
 			return 6;
 	/* Past everybody: neither the one nor the other is seen. */
 	map = (char *)syscall(SYS_mmap, NULL, 53 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
