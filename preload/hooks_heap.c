@@ -94,7 +94,8 @@ MT_HOOK void MT_NAME(cfree)(void *block)
 		nested_free(thread, block);
 		return;
 	}
-	others = (void (*)(void *))mt_real_find_others(MT_REAL_INDEX(cfree));
+	others = (void (*)(void *))mt_real_find_others(MT_REAL_INDEX(cfree),
+						       __builtin_return_address(0));
 	if (mt_unlikely(others != NULL)) {
 		others(block);
 		return;
@@ -113,7 +114,8 @@ MT_HOOK void MT_NAME(free_sized)(void *block, size_t size)
 		nested_free(thread, block);
 		return;
 	}
-	others = (void (*)(void *, size_t))mt_real_find_others(MT_REAL_INDEX(free_sized));
+	others = (void (*)(void *, size_t))mt_real_find_others(MT_REAL_INDEX(free_sized),
+							       __builtin_return_address(0));
 	if (mt_unlikely(others != NULL)) {
 		others(block, size);
 		return;
@@ -133,7 +135,7 @@ MT_HOOK void MT_NAME(free_aligned_sized)(void *block, size_t align, size_t size)
 		return;
 	}
 	others = (void (*)(void *, size_t, size_t))mt_real_find_others(
-		MT_REAL_INDEX(free_aligned_sized));
+		MT_REAL_INDEX(free_aligned_sized), __builtin_return_address(0));
 	if (mt_unlikely(others != NULL)) {
 		others(block, align, size);
 		return;

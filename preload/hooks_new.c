@@ -161,58 +161,60 @@ static void end_delete(struct mt_thread *thread)
  * The function behind `index`; looked up anew as long as its library may go away. NULL when nobody
  * defines it: then it is malloc or free.
  */
-static void *operator_at(size_t index, void *known)
+static void *operator_at(size_t index, void *known, const void *caller)
 {
 	if (mt_likely(known != NULL))
 		return known;
 	(void)mt_real_resolve(); /* false only inside the look-up itself, which calls no operator */
 	known = ((void **)&mt_real)[index];
-	return known != NULL ? known : mt_real_find_late(index);
+	return known != NULL ? known : mt_real_find_late(index, caller);
 }
 
-#define NEW(member, symbol, kind, fallback, parameters, values)                         \
-	MT_HOOK void *mt_hook_##member parameters MT_LABEL(symbol);                     \
-	MT_HOOK void *mt_hook_##member parameters                                       \
-	{                                                                               \
-		const size_t index = MT_REAL_INDEX(member);                             \
-		void *(*real)parameters;                                                \
-		struct mark mark;                                                       \
-                                                                                        \
-		if (mt_unlikely(!mt_early_is_relocated()))                              \
-			return mt_early_alloc(size, 64);                                \
-		real = (void *(*)parameters)operator_at(index, (void *)mt_real.member); \
-		if (mt_unlikely(real == NULL))                                          \
-			return fallback;                                                \
-		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH))          \
-			return real values;                                             \
-		mark = mark_before(&mt_thread, index);                                  \
-		return finish_new(index, &mark, kind, real values, size);               \
-	}
-
-#define DELETE(member, symbol, parameters, values)                                     \
-	MT_HOOK void mt_hook_##member parameters MT_LABEL(symbol);                     \
-	MT_HOOK void mt_hook_##member parameters                                       \
+#define NEW(member, symbol, kind, fallback, parameters, values)                        \
+	MT_HOOK void *mt_hook_##member parameters MT_LABEL(symbol);                    \
+	MT_HOOK void *mt_hook_##member parameters                                      \
 	{                                                                              \
 		const size_t index = MT_REAL_INDEX(member);                            \
-		void(*real) parameters;                                                \
-		struct mt_thread *thread;                                              \
+		void *(*real)parameters;                                               \
+		struct mark mark;                                                      \
                                                                                        \
-		if (mt_unlikely(!mt_early_is_relocated())) {                           \
-			mt_early_free(block);                                          \
-			return;                                                        \
-		}                                                                      \
-		real = (void(*) parameters)operator_at(index, (void *)mt_real.member); \
-		if (mt_unlikely(real == NULL)) {                                       \
-			MT_NAME(free)(block);                                          \
-			return;                                                        \
-		}                                                                      \
-		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH)) {       \
-			real values;                                                   \
-			return;                                                        \
-		}                                                                      \
-		thread = begin_delete(index, block);                                   \
-		real values;                                                           \
-		end_delete(thread);                                                    \
+		if (mt_unlikely(!mt_early_is_relocated()))                             \
+			return mt_early_alloc(size, 64);                               \
+		real = (void *(*)parameters)operator_at(index, (void *)mt_real.member, \
+							__builtin_return_address(0));  \
+		if (mt_unlikely(real == NULL))                                         \
+			return fallback;                                               \
+		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH))         \
+			return real values;                                            \
+		mark = mark_before(&mt_thread, index);                                 \
+		return finish_new(index, &mark, kind, real values, size);              \
+	}
+
+#define DELETE(member, symbol, parameters, values)                                    \
+	MT_HOOK void mt_hook_##member parameters MT_LABEL(symbol);                    \
+	MT_HOOK void mt_hook_##member parameters                                      \
+	{                                                                             \
+		const size_t index = MT_REAL_INDEX(member);                           \
+		void(*real) parameters;                                               \
+		struct mt_thread *thread;                                             \
+                                                                                      \
+		if (mt_unlikely(!mt_early_is_relocated())) {                          \
+			mt_early_free(block);                                         \
+			return;                                                       \
+		}                                                                     \
+		real = (void(*) parameters)operator_at(index, (void *)mt_real.member, \
+						       __builtin_return_address(0));  \
+		if (mt_unlikely(real == NULL)) {                                      \
+			MT_NAME(free)(block);                                         \
+			return;                                                       \
+		}                                                                     \
+		if (mt_likely(mt_load_relaxed(&modes[index]) == MODE_THROUGH)) {      \
+			real values;                                                  \
+			return;                                                       \
+		}                                                                     \
+		thread = begin_delete(index, block);                                  \
+		real values;                                                          \
+		end_delete(thread);                                                   \
 	}
 
 NEW(new_one, "_Znwm", MT_REC_MALLOC, MT_NAME(malloc)(size), (size_t size), (size))

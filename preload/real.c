@@ -32,7 +32,8 @@ struct search {
 /* For a function that is looked up late. */
 struct late_search {
 	size_t index;
-	void *found;
+	const void *caller;
+	void *found; /* the caller's own, or the first one */
 	bool stays;
 	bool behind_us;
 };
@@ -311,23 +312,29 @@ static int visit_late(struct dl_phdr_info *info, size_t info_bytes, void *contex
 	struct late_search *search = context;
 	struct mt_range range = object_range(info);
 	const ElfW(Dyn) *dynamic = object_dynamic(info);
+	bool own = mt_range_has(&range, search->caller);
 	struct mt_elf elf;
+	void *found;
 
 	(void)info_bytes; /* as above */
 	if (mt_range_has(&range, &mt_real)) {
 		search->behind_us = true;
 		return 0;
 	}
-	if (!search->behind_us || dynamic == NULL || !mt_elf_open(info->dlpi_addr, dynamic, &elf))
+	if (!search->behind_us || (search->found != NULL && !own) || dynamic == NULL ||
+	    !mt_elf_open(info->dlpi_addr, dynamic, &elf))
 		return 0;
-	search->found = mt_elf_find(&elf, names[search->index].symbol);
-	search->stays = search->found != NULL && is_cxx_runtime(info->dlpi_name);
-	return search->found != NULL;
+	found = mt_elf_find(&elf, names[search->index].symbol);
+	if (found == NULL)
+		return 0;
+	search->found = found;
+	search->stays = is_cxx_runtime(info->dlpi_name);
+	return own;
 }
 
-void *mt_real_find_late(size_t index)
+void *mt_real_find_late(size_t index, const void *caller)
 {
-	struct late_search search = { .index = index };
+	struct late_search search = { .index = index, .caller = caller };
 
 	dl_iterate_phdr(visit_late, &search);
 	if (search.stays)
@@ -335,13 +342,13 @@ void *mt_real_find_late(size_t index)
 	return search.found;
 }
 
-void *mt_real_find_others(size_t index)
+void *mt_real_find_others(size_t index, const void *caller)
 {
 	void *next;
 
 	(void)mt_real_resolve(); /* false only inside the look-up, which does not come here */
 	if (owners[index] == 0)
-		return mt_real_find_late(index);
+		return mt_real_find_late(index, caller);
 	next = ((void **)&mt_real)[index];
 	if (mt_range_has(&mt_objects.heap, next) || mt_range_has(&mt_objects.libc, next) ||
 	    mt_range_has(&mt_objects.self, next))

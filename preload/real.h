@@ -51,15 +51,16 @@ bool mt_real_resolve(void);
 
 /*
  * Looks one function up that no object had at first: what a library brings that was loaded later.
- * Stored in the table only when its library stays for good. NULL when there is none.
+ * That of the object that `caller` lies in comes first: libraries may keep one of that name each to
+ * themselves. Stored in the table only when its library stays for good. NULL when there is none.
  */
-void *mt_real_find_late(size_t index);
+void *mt_real_find_late(size_t index, const void *caller);
 
 /*
  * For a name that the next heap need not have (free_sized, cfree): a library's own function of that
- * name, with which its callers mean something else. NULL: there is none.
+ * name, with which its callers mean something else. `caller`: as above. NULL: there is none.
  */
-void *mt_real_find_others(size_t index);
+void *mt_real_find_others(size_t index, const void *caller);
 
 /* True when the two functions, by index, come from one object. */
 bool mt_real_same_owner(size_t left, size_t right);

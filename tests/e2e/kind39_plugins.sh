@@ -22,13 +22,18 @@ extern "C" int plugin_run(unsigned long size);
 extern "C" int plugin_padding(int);
 extern "C" int plugin_padding(int a) { return a * a + PADDING; }
 #endif
-void *operator new(std::size_t size) { return malloc(size); }
+static unsigned long calls;
+void *operator new(std::size_t size)
+{
+	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+	return malloc(size);
+}
 void operator delete(void *block) noexcept { free(block); }
 void operator delete(void *block, std::size_t) noexcept { free(block); }
 extern "C" int plugin_run(unsigned long size)
 {
 	::operator delete(::operator new(size));
-	return 1;
+	return calls != 0;
 }
 END
 cxx="$(make_value CXX) -std=c++17 -fno-builtin -fno-exceptions -fPIC -shared -nodefaultlibs"

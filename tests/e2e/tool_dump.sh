@@ -63,6 +63,20 @@ same_text "--to 0s is the first event" wanted out
 "$MEMTRACK" dump --from $((first + 1000500)) --to $((first + 1000900)) "$GOLDEN/frames.msgpack" >wanted
 same_text "units" wanted out
 
+# By hints whole frames are passed by; one that has an event on the bound is not.
+"$MEMTRACK" recompress "$GOLDEN/frames.msgpack" hinted >out
+# time_of LINE: of the event in that line; a frame has a thousand.
+time_of()
+{
+	sed -n "$1p" "$GOLDEN/frames.ndjson" | sed 's/.*"timestamp":\([0-9]*\).*/\1/'
+}
+head -n 1001 "$GOLDEN/frames.ndjson" >wanted
+"$MEMTRACK" dump --to "$(time_of 1001)" hinted >out
+same_text "--to the first event of a frame with a hint" wanted out
+sed -n '1000,$p' "$GOLDEN/frames.ndjson" >wanted
+"$MEMTRACK" dump --from "$(time_of 1000)" hinted >out
+same_text "--from the last event of a frame with a hint" wanted out
+
 for wrong in "--pid x" "--pid 1,,2" "--pid 99999999999" "--tid 1,x" "--type Foo" "--from x" "--to 1.5" \
 	"--to 5h" "--from 1." "--from -1" "--to 99999999999999999999" "--foo" "--pid"; do
 	# shellcheck disable=SC2086 # two words

@@ -14,6 +14,20 @@ done
 cat "$GOLDEN/frames.msgpack" | "$MEMTRACK" modules - >out
 same_text "a pipe" wanted out
 
+# In files of some size frames without hints are searched and not walked.
+for times in 1 2 3 4 5 6 7 8 9; do
+	cat "$GOLDEN/frames.msgpack" "$GOLDEN/every_kind.msgpack" "$GOLDEN/stacks.msgpack"
+done >large
+for name in frames every_kind stacks; do
+	cat "$GOLDEN/$name.ndjson"
+done | grep -E '"type":"(Mapping|Fork|Exec)"' >once
+for times in 1 2 3 4 5 6 7 8 9; do
+	cat once
+done >wanted
+tap_check "a large file: large enough" test "$(wc -c <large)" -gt 1048576
+gives "a large file: ends with 0" 0 "$MEMTRACK" modules large
+same_text "a large file: the lines are those of dump" wanted out
+
 gives "cut: ends with 3" 3 "$MEMTRACK" modules "$GOLDEN/truncated_tail.msgpack"
 tap_check "cut: frame and offset are said" grep -q 'cut in frame 5 at offset 141497' err
 gives "damaged: ends with 3" 3 "$MEMTRACK" modules "$GOLDEN/corrupt_middle.msgpack"
