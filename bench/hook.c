@@ -172,7 +172,7 @@ static void drain(struct measured *m)
 			stream->read++;
 		}
 	}
-	mt_consumer_settle(&m->consumer, false);
+	mt_consumer_settle(&m->consumer, mt_clock_monotonic_ns(), false);
 }
 
 /* Drains what is left, and frees the slots of the threads and processes that a pass made. */

@@ -49,10 +49,12 @@
  * them, or a stream that was stopped), it latches drop (drop_latch = heartbeat + 1) until heartbeat
  * moves on. With MT_POLICY_DROP it does not wait. The heartbeat moves while the sidecar makes
  * progress, in the middle of long rounds too; it rests when the sidecar does, and when the sidecar
- * waits for an output that takes nothing. A record dropped adds 1 to a lost counter of its thread's
- * slot, by cause; without a slot, of the process's slot; without that, of the header. The consumer
- * wakes as many waiters as it gave chunks back, at the end of a round and every now and then within
- * it.
+ * waits for an output that takes nothing. All images of a session give up at about the same time,
+ * whenever their waits began: beat_ns says how long ago the heartbeat moved, and a producer that
+ * finds that to be max_wait_ms waits for a short look of its own only. A record dropped adds 1 to a
+ * lost counter of its thread's slot, by cause; without a slot, of the process's slot; without that,
+ * of the header. The consumer wakes as many waiters as it gave chunks back, at the end of a round
+ * and every now and then within it.
  *
  * Fork. The child of a process finds (by a page that is wiped on fork) that its slot is its
  * parent's, and claims a process slot and a thread slot of its own. vfork children and others that
@@ -211,8 +213,9 @@ struct mt_shm_header {
 	uint32_t limit; /* chunks that may be handed out for the first time */
 	uint32_t closed;
 	uint32_t starved;
-	uint32_t alive; /* robust futex: the tid of a thread of the sidecar */
-	uint32_t reserved1[10];
+	uint32_t alive;	  /* robust futex: the tid of a thread of the sidecar */
+	uint64_t beat_ns; /* CLOCK_MONOTONIC when heartbeat moved, for the sidecar; 0: not yet */
+	uint32_t reserved1[8];
 
 	/* Free chunks. */
 	uint64_t free_head;

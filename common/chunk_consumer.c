@@ -469,8 +469,9 @@ void mt_consumer_set_limit(struct mt_consumer *consumer, uint32_t limit)
 	mt_store_release(&consumer->shm.header->limit, limit);
 }
 
-static void beat(struct mt_consumer *consumer)
+static void beat(struct mt_consumer *consumer, uint64_t now_ns)
 {
+	mt_store_relaxed(&consumer->shm.header->beat_ns, now_ns);
 	mt_store_release(&consumer->shm.header->heartbeat, ++consumer->heartbeat);
 }
 
@@ -494,21 +495,21 @@ static void wake_waiters(struct mt_consumer *consumer)
 	(void)syscall(SYS_futex, &header->wake, FUTEX_WAKE, count, NULL, NULL, 0);
 }
 
-void mt_consumer_tend(struct mt_consumer *consumer, bool moves)
+void mt_consumer_tend(struct mt_consumer *consumer, uint64_t now_ns, bool moves)
 {
 	if (moves)
-		beat(consumer);
+		beat(consumer, now_ns);
 	if (mt_load_acquire(&consumer->shm.header->waiters) == 0)
 		return;
 	end_rests(consumer, 0);
 	wake_waiters(consumer);
 }
 
-void mt_consumer_settle(struct mt_consumer *consumer, bool starved)
+void mt_consumer_settle(struct mt_consumer *consumer, uint64_t now_ns, bool starved)
 {
 	struct mt_shm_header *header = consumer->shm.header;
 
-	beat(consumer);
+	beat(consumer, now_ns);
 	keep_pace(consumer);
 	end_rests(consumer, mt_load_acquire(&header->waiters) ? 0 : rests_wanted(consumer));
 	if (starved != consumer->starved) {

@@ -157,17 +157,17 @@ uint32_t mt_consumer_waiters(const struct mt_consumer *consumer);
 void mt_consumer_set_limit(struct mt_consumer *consumer, uint32_t limit);
 
 /*
- * The end of a round: heartbeat, starved, and the waiters are woken when there is something. For
- * them no chunk rests.
+ * The end of a round, at now_ns of CLOCK_MONOTONIC: heartbeat, starved, and the waiters are woken
+ * when there is something. For them no chunk rests.
  */
-void mt_consumer_settle(struct mt_consumer *consumer, bool starved);
+void mt_consumer_settle(struct mt_consumer *consumer, uint64_t now_ns, bool starved);
 
 /*
  * In the middle of a round, every now and then: no chunk rests while somebody waits, and as many
  * waiters are woken as chunks were given back. The heartbeat goes on if the sidecar `moves`: that
  * is, unless it waits for something that may never come.
  */
-void mt_consumer_tend(struct mt_consumer *consumer, bool moves);
+void mt_consumer_tend(struct mt_consumer *consumer, uint64_t now_ns, bool moves);
 
 /* Nobody starts a chunk any more. */
 void mt_consumer_close(struct mt_consumer *consumer);

@@ -11,6 +11,11 @@
 /* A sleep ends after this at the latest, to look at the heartbeat. */
 #define SLICE_NS   10000000
 #define SPIN_TURNS 2000
+/* A thread looks for itself for so long, whatever beat_ns says: all may have been stopped, and go
+ * on just now. */
+#define LOOK_NS UINT64_C(100000000)
+/* What seems older tells of clocks that differ (a time namespace). */
+#define OLDEST_NS UINT64_C(3600000000000)
 
 static bool part_fits(uint64_t offset, uint64_t count, uint64_t bytes_each, uint64_t total)
 {
@@ -190,6 +195,18 @@ static bool sidecar_is_dead(const struct mt_shm_header *header)
 	return (mt_load_acquire(&header->alive) & FUTEX_OWNER_DIED) != 0;
 }
 
+/* Has the heartbeat rested for the longest wait, in the `waited_ns` that we saw, or before too? */
+static bool is_at_rest(const struct mt_producer *producer, uint64_t now_ns, uint64_t waited_ns)
+{
+	uint64_t limit_ns = (uint64_t)producer->max_wait_ms * 1000000u;
+	uint64_t beat_ns = mt_load_relaxed(&producer->header->beat_ns);
+	uint64_t age_ns = beat_ns != 0 && now_ns > beat_ns ? now_ns - beat_ns : 0;
+
+	if (waited_ns >= limit_ns)
+		return true;
+	return waited_ns >= LOOK_NS && age_ns >= limit_ns && age_ns < OLDEST_NS;
+}
+
 /*
  * Waits until there is a chunk. The wait goes on while the heartbeat moves; after max_wait_ms
  * without a move, or when waiting is known to be in vain, drop is latched for everybody until it
@@ -198,7 +215,6 @@ static bool sidecar_is_dead(const struct mt_shm_header *header)
 static uint32_t wait_for_chunk(const struct mt_producer *producer)
 {
 	struct mt_shm_header *header = producer->header;
-	uint64_t limit_ns = (uint64_t)producer->max_wait_ms * 1000000u;
 	uint64_t heartbeat = mt_load_acquire(&header->heartbeat);
 	uint64_t since_ns = producer->now_ns();
 	uint32_t taken = 0;
@@ -208,18 +224,19 @@ static uint32_t wait_for_chunk(const struct mt_producer *producer)
 	(void)mt_add_acq_rel(&header->waiters, 1); /* the count itself is of no use here */
 	for (;;) {
 		uint32_t seen = mt_load_acquire(&header->wake);
-		uint64_t beat;
+		uint64_t beat, now_ns;
 
 		taken = take_chunk(producer);
 		if (taken != 0 || mt_load_acquire(&header->closed) != 0)
 			break;
 		beat = mt_load_acquire(&header->heartbeat);
+		now_ns = producer->now_ns();
 		if (beat != heartbeat) {
 			heartbeat = beat;
-			since_ns = producer->now_ns();
+			since_ns = now_ns;
 		}
 		if (sidecar_is_dead(header) || mt_load_acquire(&header->starved) != 0 ||
-		    producer->now_ns() - since_ns >= limit_ns) {
+		    is_at_rest(producer, now_ns, now_ns - since_ns)) {
 			mt_store_release(&header->drop_latch, heartbeat + 1);
 			break;
 		}

@@ -17,7 +17,9 @@
  * The program sends struct mt_hello; the sidecar answers with struct mt_welcome, with the memfd as
  * SCM_RIGHTS when status is 0. Both are of one machine and build: native byte order, checked by
  * magic, version and size. The program waits for the answer MT_HELLO_WAIT_MS at most and runs
- * untracked when there is none.
+ * untracked when there is none; less when struct mt_pulse, in <directory>/pulse, says that the
+ * sidecar has stopped (preload/pulse.h). The hello of a program that gave up still stands: a
+ * sidecar that goes on finds it, and lists the program as one that it did not track.
  *
  * Manual use: a root image without a session starts the sidecar itself, as
  *   memtrack-sidecar --attach <pid> --ready-fd <fd>
@@ -38,10 +40,12 @@
 #define MT_ENV_SESSION	 "MEMTRACK_SESSION"
 #define MT_SOCKET_PREFIX "memtrack-"
 #define MT_SOCKET_FILE	 "socket"
+#define MT_PULSE_FILE	 "pulse"
 
 enum mt_hello_flags {
 	MT_HELLO_ROOT = 1 << 0,	    /* the image that started the session (manual use) */
 	MT_HELLO_BYPASSED = 1 << 1, /* its executable defines malloc itself: we see nothing of it */
+	MT_HELLO_LEFT = 1 << 2,	    /* the sidecar's own: it waits for no answer any more */
 };
 
 struct mt_hello {
@@ -73,7 +77,17 @@ struct mt_welcome {
 	uint64_t total_bytes; /* of the memfd */
 };
 
+/* The sidecar's sign of life. Read and written as a whole or by the field, never mapped. */
+struct mt_pulse {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t max_wait_ms; /* --max-wait */
+	uint64_t beat_ns;     /* CLOCK_MONOTONIC: the sidecar was alive */
+	uint64_t given_up_ns; /* by programs: beat_ns as it was when one had waited in vain */
+};
+
 static_assert(sizeof(struct mt_hello) == 64, "wire format");
 static_assert(sizeof(struct mt_welcome) == 32, "wire format");
+static_assert(sizeof(struct mt_pulse) == 32, "wire format");
 
 #endif

@@ -37,6 +37,8 @@ MT_SHIM_SOURCES = \
 	preload/real.c \
 	preload/real.h \
 	preload/sandbox.h \
+	preload/pulse.c \
+	preload/pulse.h \
 	preload/session.c \
 	preload/session.h \
 	preload/settings.c \

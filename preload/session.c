@@ -9,10 +9,14 @@
 #include <sys/un.h>
 
 #include "common/raw_syscall.h"
+#include "preload/pulse.h"
 
 /* Where descriptors go while we use them: above what programs expect to be free. */
 #define FD_HIGH 700
 #define FD_LOW	3
+/* A sidecar that runs answers within the first; in between it is looked at. */
+#define FIRST_MS 2
+#define SLICE_MS 50
 
 static int hex_digit(char c)
 {
@@ -156,24 +160,49 @@ static int receive_welcome(int fd, uint64_t *ret_total_bytes)
 	return welcome.status == MT_WELCOME_ENDED ? -ENOTCONN : -EPROTO;
 }
 
+static void limit_waits(int fd, int ms)
+{
+	struct timeval limit = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	/* Without a limit the waits would still end with the sidecar: no reason to give up. */
+	(void)mt_syscall5(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&limit, sizeof(limit));
+	(void)mt_syscall5(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&limit, sizeof(limit));
+}
+
+/* One step came to nothing in its time: is it to be tried again? */
+static bool go_on(int result, int fd, struct mt_pulse_wait *wait)
+{
+	if (result != -EAGAIN || !mt_pulse_go_on(wait))
+		return false;
+	limit_waits(fd, SLICE_MS);
+	return true;
+}
+
 int mt_session_hello(const struct mt_session *session, const struct mt_hello *hello,
 		     uint64_t *ret_total_bytes)
 {
-	struct timeval limit = { .tv_sec = MT_HELLO_WAIT_MS / 1000 };
 	int fd = (int)mt_syscall3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct mt_pulse_wait wait;
 	int result;
 
 	fd = mt_fd_raise(fd);
 	if (fd < 0)
 		return fd;
-	/* Without a limit the waits would still end with the sidecar: no reason to give up. */
-	(void)mt_syscall5(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&limit, sizeof(limit));
-	(void)mt_syscall5(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&limit, sizeof(limit));
-	result = connect_session(session, fd);
-	if (result == 0)
-		result = send_hello(fd, hello);
-	if (result == 0)
-		result = receive_welcome(fd, ret_total_bytes);
+	mt_pulse_begin(&wait, session->directory);
+	limit_waits(fd, FIRST_MS);
+	do {
+		result = connect_session(session, fd);
+	} while (go_on(result, fd, &wait));
+	if (result == 0) {
+		do {
+			result = send_hello(fd, hello);
+		} while (go_on(result, fd, &wait));
+	}
+	if (result == 0) {
+		do {
+			result = receive_welcome(fd, ret_total_bytes);
+		} while (go_on(result, fd, &wait));
+	}
 	(void)mt_syscall1(SYS_close, fd); /* nothing can be done about a failure */
 	return result;
 }

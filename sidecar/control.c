@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -281,9 +282,17 @@ static bool is_valid(const struct mt_control *control, const struct mt_hello *he
 	       same_token(hello->token, control->token);
 }
 
+/* It gave up the wait, or was killed in it: an answer would not be read. */
+static bool has_left(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) > 0 && poller.revents & POLLHUP;
+}
+
 /* Returns false when the welcome is still to be sent. */
 static bool answer(struct mt_control *control, int fd, const struct ucred *peer,
-		   const struct mt_hello *hello, size_t len, struct welcome *ret_unsent)
+		   struct mt_hello *hello, size_t len, struct welcome *ret_unsent)
 {
 	struct welcome told = { .memory = -1 };
 
@@ -293,6 +302,9 @@ static bool answer(struct mt_control *control, int fd, const struct ucred *peer,
 		send_refusal(fd, MT_WELCOME_REFUSED);
 		return true;
 	}
+	hello->flags &= ~(uint32_t)MT_HELLO_LEFT;
+	if (has_left(fd))
+		hello->flags |= MT_HELLO_LEFT;
 	told.status = control->on_hello(control->context, peer->pid, hello, &told.memory,
 					&told.total_bytes);
 	if (told.status == MT_WELCOME_OK)

@@ -18,7 +18,8 @@
 struct mt_control;
 
 /*
- * A hello with the right token. Returns enum mt_welcome_status; with MT_WELCOME_OK, *ret_fd is a
+ * A hello with the right token; MT_HELLO_LEFT is set in its flags when nobody waits for the answer.
+ * Returns enum mt_welcome_status; with MT_WELCOME_OK, *ret_fd is a
  * descriptor to hand over (it is closed after that) and *ret_total_bytes its size.
  */
 typedef uint32_t mt_control_hello_fn(void *context, pid_t pid, const struct mt_hello *hello,

@@ -324,32 +324,53 @@ void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev 
 	pthread_mutex_unlock(&coverage->lock);
 }
 
-/* The process was over before its hello was read from the socket. */
-static bool take_back(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
+/*
+ * The process, or this image of it, was over before its hello was read from the socket. Returns its
+ * entry in the list of untracked images, or NULL.
+ */
+static struct mt_untracked *find_over(struct mt_coverage *coverage, const struct process *process,
+				      pid_t pid, uint64_t time_ns)
 {
 	size_t i;
 
+	if (process && !(process->has_exec && time_ns < process->exec_ns))
+		return NULL;
 	for (i = coverage->listed; i-- > 0;) {
 		struct mt_untracked *entry = &coverage->untracked[i];
 
-		if (entry->pid != pid || entry->time_ns > time_ns)
-			continue;
-		count(coverage, entry->reason, false);
-		free(entry->path);
-		coverage->listed--;
-		memmove(entry, entry + 1, (coverage->listed - i) * sizeof(*entry));
-		return true;
+		if (entry->pid == pid && entry->time_ns <= time_ns)
+			return entry;
 	}
-	return false;
+	return NULL;
+}
+
+static void take_back(struct mt_coverage *coverage, struct mt_untracked *entry)
+{
+	size_t i = (size_t)(entry - coverage->untracked);
+
+	count(coverage, entry->reason, false);
+	free(entry->path);
+	coverage->listed--;
+	memmove(entry, entry + 1, (coverage->listed - i) * sizeof(*entry));
+}
+
+static void correct(struct mt_coverage *coverage, struct mt_untracked *entry,
+		    enum mt_untracked_reason reason)
+{
+	count(coverage, entry->reason, false);
+	count(coverage, reason, true);
+	entry->reason = reason;
 }
 
 static void note_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns)
 {
 	struct process *process = find(coverage, pid);
+	struct mt_untracked *over = find_over(coverage, process, pid, time_ns);
 
-	if ((!process || (process->has_exec && time_ns < process->exec_ns)) &&
-	    take_back(coverage, pid, time_ns))
+	if (over) {
+		take_back(coverage, over);
 		return;
+	}
 	process = find_or_add(coverage, pid);
 	if (!process)
 		return;
@@ -397,7 +418,15 @@ static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, c
 void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
 			       enum mt_untracked_reason reason)
 {
-	explain(coverage, pid, time_ns, NULL, reason);
+	struct mt_untracked *over;
+
+	pthread_mutex_lock(&coverage->lock);
+	over = find_over(coverage, find(coverage, pid), pid, time_ns);
+	if (over)
+		correct(coverage, over, reason);
+	pthread_mutex_unlock(&coverage->lock);
+	if (!over)
+		explain(coverage, pid, time_ns, NULL, reason);
 }
 
 void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
@@ -439,9 +468,7 @@ static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
 	reason = reasons[command.kind];
 	if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_SECURE)
 		return;
-	count(coverage, entry->reason, false);
-	count(coverage, reason, true);
-	entry->reason = reason;
+	correct(coverage, entry, reason);
 }
 
 static void end_last_image(struct mt_coverage *coverage, struct process *process, uint64_t now_ns)
@@ -517,6 +544,7 @@ const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_SANITIZER] = "sanitizer",
 		[MT_UNTRACKED_ALLOCATOR] = "own-malloc",
 		[MT_UNTRACKED_REFUSED] = "no-room",
+		[MT_UNTRACKED_WAITED] = "sidecar-stood-still",
 		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
 		[MT_UNTRACKED_ENDED] = "ended-before-loading",
 		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
@@ -537,6 +565,7 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
 		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
 		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
+		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
 		[MT_UNTRACKED_ELSEWHERE] =
 			"another run of memtrack records it, or it could not reach this one",
 		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",

@@ -31,6 +31,7 @@ enum mt_untracked_reason {
 	MT_UNTRACKED_SANITIZER,
 	MT_UNTRACKED_ALLOCATOR, /* its executable defines malloc: our hooks are never called */
 	MT_UNTRACKED_REFUSED,	/* it said hello, and there was no room for it */
+	MT_UNTRACKED_WAITED,	/* it said hello to a sidecar that stood still, and went on */
 	MT_UNTRACKED_ELSEWHERE, /* it loaded our library, and said no hello to us */
 	/* Of images that had no time to load our library. No heap event of theirs is missing. */
 	MT_UNTRACKED_ENDED,    /* killed before */

@@ -488,7 +488,8 @@ static void settle_image(struct mt_order *order, struct mt_image *image)
 	    order->now_ns - image->checked_ns >= (waiters ? STARVED_CHECK_NS : PROC_CHECK_NS) &&
 	    mt_consumer_free_chunks(consumer) < consumer->limit / 2)
 		look_for_dead_threads(order, image);
-	mt_consumer_settle(consumer, mt_image_is_starved(order, image, waiters));
+	mt_consumer_settle(consumer, mt_clock_monotonic_ns(),
+			   mt_image_is_starved(order, image, waiters));
 }
 
 void mt_drain_settle(struct mt_order *order)

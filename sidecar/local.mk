@@ -53,6 +53,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/loop.c sidecar/loop.h \
 	sidecar/loss.c sidecar/loss.h \
 	sidecar/mappings.c sidecar/mappings.h \
+	sidecar/pulse.c sidecar/pulse.h \
 	sidecar/recorder.c sidecar/recorder.h \
 	sidecar/options.c sidecar/options.h \
 	sidecar/output.c sidecar/output.h \

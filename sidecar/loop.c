@@ -174,17 +174,28 @@ static bool is_done(struct mt_loop *loop)
 	return true;
 }
 
+/* How long the loop may wait for a source to call. */
+static int longest_wait_ms(const struct mt_loop *loop)
+{
+	int timeout = mt_control_timeout_ms(loop->options.control);
+	int beat = mt_pulse_every_ms(loop->options.pulse);
+
+	if (timeout < 0 || timeout > LOOK_MS)
+		timeout = LOOK_MS;
+	return timeout < beat ? timeout : beat;
+}
+
 void mt_loop_run(struct mt_loop *loop)
 {
 	struct epoll_event events[SOURCES];
-	int n, i, timeout;
+	int n, i;
 
 	while (!is_done(loop)) {
 		/* The command may be over already. */
 		reap(loop);
-		timeout = mt_control_timeout_ms(loop->options.control);
-		n = epoll_wait(loop->epoll_fd, events, SOURCES,
-			       timeout < 0 || timeout > LOOK_MS ? LOOK_MS : timeout);
+		n = epoll_wait(loop->epoll_fd, events, SOURCES, longest_wait_ms(loop));
+		/* Also when nothing is ready, as below: a stop may be over. */
+		mt_pulse_beat(loop->options.pulse);
 		for (i = 0; i < n; i++) {
 			if (events[i].data.u32 == SOURCE_SIGNALS)
 				read_signals(loop);

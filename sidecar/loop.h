@@ -14,6 +14,7 @@
 
 #include "sidecar/child.h"
 #include "sidecar/control.h"
+#include "sidecar/pulse.h"
 #include "sidecar/recorder.h"
 
 struct mt_loop;
@@ -21,6 +22,7 @@ struct mt_loop;
 struct mt_loop_options {
 	struct mt_child *child; /* NULL: manual use, the tree's end is the merge's to tell */
 	struct mt_control *control;
+	struct mt_pulse_writer *pulse;
 	struct mt_recorder *recorder;
 	/* Called once, when recording ends and the merge has been asked to finish. */
 	void (*on_end)(void *context);

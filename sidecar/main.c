@@ -57,6 +57,7 @@ static int make_loop(struct mt_run *run, struct mt_loop **ret_loop)
 {
 	struct mt_loop_options options = { .child = run->has_child ? &run->child : NULL,
 					   .control = run->control,
+					   .pulse = &run->pulse,
 					   .recorder = run->recorder,
 					   .on_end = on_end,
 					   .context = run };

@@ -24,11 +24,12 @@
 static void meanwhile(void *context, bool moves)
 {
 	struct mt_order *order = context;
+	uint64_t now_ns = mt_clock_monotonic_ns();
 
 	if (order->merging && order->options.drain)
 		(void)order->options.drain(order->options.drain_context); /* it reports itself */
 	for (struct mt_image *image = order->images; image; image = image->next)
-		mt_consumer_tend(&image->consumer, moves);
+		mt_consumer_tend(&image->consumer, now_ns, moves);
 }
 
 int mt_order_new(const struct mt_order_options *options, struct mt_order **ret_order)

@@ -64,6 +64,7 @@ int mt_run_prepare(struct mt_run *run)
 
 	run->output.fd = -1;
 	run->child.gate = -1;
+	run->pulse.fd = -1;
 	err = mt_identity_find(options->as_root || !run->has_child, &run->identity);
 	if (err)
 		return err;
@@ -295,6 +296,10 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 
 	if (run->ending)
 		return MT_WELCOME_ENDED;
+	if (hello->flags & MT_HELLO_LEFT) {
+		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns, MT_UNTRACKED_WAITED);
+		return MT_WELCOME_ENDED;
+	}
 	do {
 		err = mt_shm_create(&shm_options, &shm);
 	} while (err == -ENOMEM && mt_patience(false));
@@ -338,6 +343,7 @@ int mt_run_start(struct mt_run *run)
 		err = open_artifact(run);
 	if (err)
 		return err;
+	mt_pulse_open(&run->pulse, run->session.directory, (uint64_t)run->options->max_wait_ms);
 	err = start_threads(run);
 	if (!err)
 		err = mt_control_open(&run->session, on_hello, run, &run->control);
@@ -418,6 +424,7 @@ void mt_run_close(struct mt_run *run, bool discard)
 	mt_encoder_free(run->encoder);
 	mt_coverage_free(run->coverage);
 	mt_allocator_free(run->allocator);
+	mt_pulse_close(&run->pulse);
 	mt_session_close(&run->session);
 	if (discard)
 		mt_output_discard(&run->output);

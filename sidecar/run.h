@@ -24,6 +24,7 @@
 #include "sidecar/recorder.h"
 #include "sidecar/options.h"
 #include "sidecar/output.h"
+#include "sidecar/pulse.h"
 #include "sidecar/session.h"
 
 #define MT_ALIVE_LISTED 1000
@@ -34,6 +35,7 @@ struct mt_run {
 	struct mt_identity identity;
 	struct mt_command command;
 	struct mt_session session;
+	struct mt_pulse_writer pulse;
 	char **env; /* of the command */
 	struct mt_child child;
 	bool has_child; /* false in manual use */

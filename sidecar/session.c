@@ -242,7 +242,7 @@ char **mt_session_environment(const struct mt_session *session, const struct mt_
 
 static void remove_directory(const char *directory)
 {
-	static const char *const files[] = { MT_SOCKET_FILE, LIBRARY_LINK };
+	static const char *const files[] = { MT_SOCKET_FILE, MT_PULSE_FILE, LIBRARY_LINK };
 	char path[PATH_MAX];
 	size_t i;
 

@@ -160,7 +160,8 @@ E2E_TESTS = \
 	tests/e2e/msgpack_stream.sh \
 	tests/e2e/pressure.sh \
 	tests/e2e/process_tree.sh \
-	tests/e2e/sidecar_memory.sh
+	tests/e2e/sidecar_memory.sh \
+	tests/e2e/stopped_tree.sh
 LINT_TESTS = \
 	tests/lint/faults.sh tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh \
 	tests/lint/kinds.sh tests/lint/layering.sh tests/lint/mutants.sh tests/lint/options.sh \

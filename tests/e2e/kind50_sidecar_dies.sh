@@ -28,9 +28,7 @@ test "$1" != STOP || kill -KILL "$sidecar"
 END
 for signal in KILL STOP SEGV; do
 	for when in start middle end; do
-		# A process that starts beside a sidecar that stands still waits for its word, 10 s at most.
 		most=8000
-		test "$signal $when" != "STOP start" || most=16000
 		test "$signal $when" != "STOP start" || test "$(long short long)" = long || continue
 		rm -f "$WORK/run" "$WORK/status"
 		start=$(date +%s%N)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Back-pressure: a program that is faster than the encoder is held back smoothly, for as long as it
+# Kind 6, back-pressure: a program that is faster than the encoder is held back smoothly, for as long as it
 # takes, and loses nothing. An output that takes nothing costs it --max-wait once; what is lost then
 # is counted exactly, and nothing is lost any more when the output moves again.
 . "$MT_SRCDIR/tests/e2e/lib.sh"

@@ -152,7 +152,7 @@ static size_t read_image(uint32_t index)
 	}
 	for (i = 0; i < image->thread_count; i++)
 		count += read_stream(index, image, &image->threads[i]);
-	mt_consumer_settle(&image->consumer, false);
+	mt_consumer_settle(&image->consumer, mt_clock_monotonic_ns(), false);
 	return count;
 }
 

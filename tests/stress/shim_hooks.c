@@ -93,7 +93,7 @@ static void read_round(void)
 			stream->taken++;
 		}
 	}
-	mt_consumer_settle(&consumer, false);
+	mt_consumer_settle(&consumer, mt_clock_monotonic_ns(), false);
 }
 
 static void *serve(void *unused)

@@ -165,7 +165,7 @@ static void read_round(struct side *side, struct reader *reader)
 	}
 	for (i = 0; i < reader->count; i++)
 		read_one(side, reader, i);
-	mt_consumer_settle(&side->consumer, false);
+	mt_consumer_settle(&side->consumer, now_ns(), false);
 }
 
 static void read_rest(struct side *side, struct reader *reader)
@@ -287,6 +287,35 @@ static void test_stopped(void)
 	mt_consumer_fini(&side.consumer);
 }
 
+/* How long one thread waits for a reader whose heartbeat moved so long ago. */
+static uint64_t waits_ns(uint64_t beat_age_ns, uint32_t max_wait_ms)
+{
+	struct side side;
+	uint64_t slowest_ns;
+
+	set_up(&side, 64 << 10, MT_POLICY_BLOCK, max_wait_ms);
+	mt_store_release(&side.shm.header->beat_ns, now_ns() - beat_age_ns);
+	run(&side, 1, false);
+	if (!is_exact(&side, 1) || lost_by(&side, MT_LOST_TIMEOUT) == 0)
+		side.slowest_ns = 0;
+	slowest_ns = side.slowest_ns;
+	mt_consumer_fini(&side.consumer);
+	return slowest_ns;
+}
+
+static void test_stopped_before(void)
+{
+	const uint64_t second = 1000000000, hour = 3600 * second;
+	uint64_t ns;
+
+	ns = waits_ns(2 * second, 2000);
+	check(ns >= second / 20 && ns < second, "stopped before: a short look is enough");
+	ns = waits_ns(second * 3 / 2, 2000);
+	check(ns >= second * 2 / 5 && ns < second * 8 / 5, "stopped before: the rest of the wait");
+	ns = waits_ns(2 * hour, 500);
+	check(ns >= second / 2, "another clock: the wait is the thread's own");
+}
+
 static void test_dead(void)
 {
 	struct side side;
@@ -383,6 +412,7 @@ int main(void)
 	test_spin();
 	test_drop();
 	test_stopped();
+	test_stopped_before();
 	test_dead();
 	test_closed();
 	test_slots();

@@ -21,6 +21,7 @@ static struct mt_session session;
 static struct mt_control *control;
 static int hellos;
 static pid_t last_pid;
+static int left;     /* hellos of clients that were gone */
 static bool no_room; /* the kernel takes no message with a descriptor */
 
 /* In place of the C library's. */
@@ -37,8 +38,8 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 			 uint64_t *ret_total_bytes)
 {
 	(void)context;
-	(void)hello;
 	hellos++;
+	left += (hello->flags & MT_HELLO_LEFT) != 0;
 	last_pid = pid;
 	*ret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*ret_total_bytes = 4711;
@@ -197,6 +198,12 @@ Test(control, a_client_that_is_gone_harms_nobody)
 	cr_assert_eq(say(false, &hello, sizeof(hello), &memory), MT_WELCOME_OK);
 	close(memory);
 	cr_assert_eq(hellos, 2);
+	cr_assert_eq(left, 1, "its hello says that it is gone");
+	/* Nobody can say so of himself. */
+	hello.flags |= MT_HELLO_LEFT;
+	cr_assert_eq(say(false, &hello, sizeof(hello), &memory), MT_WELCOME_OK);
+	close(memory);
+	cr_assert_eq(left, 1);
 }
 
 /* Connects `count` clients that say hello while no welcome can be sent. */

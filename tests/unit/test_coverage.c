@@ -83,6 +83,24 @@ Test(coverage, hello_read_after_the_exit)
 	mt_coverage_free(coverage);
 }
 
+Test(coverage, hello_in_vain_read_after_the_exit)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	event(coverage, MT_KEV_EXEC, 30, 100, MT_EXEC_KNOWN, "/bin/waits");
+	event(coverage, MT_KEV_MAPPING, 30, 101, 0, "/lib/libmemtrack-preload.so");
+	event(coverage, MT_KEV_EXIT, 30, 200, 0, NULL);
+	mt_coverage_hello_in_vain(coverage, 30, 150, MT_UNTRACKED_WAITED);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).untracked, 1);
+	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_WAITED], 1);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1);
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_WAITED);
+	cr_assert_str_eq(list[0].path, "/bin/waits");
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, loaded_but_of_another_run)
 {
 	struct mt_coverage *coverage = mt_coverage_new(true);
