@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT_SECONDS = 120  # a test takes ten on a quiet machine
+LIMIT_SECONDS = 100  # a test takes ten on a quiet machine
 PR_SET_CHILD_SUBREAPER = 36
 # What bootstrap, configure and make leave in a source folder: not copied again once it was.
 COPIED = {".c", ".h", ".cc", ".sh", ".py", ".map", ".in", ".mk", ".am", ".ac"}
@@ -165,7 +165,7 @@ class Tree:
                 status = None
             finally:
                 if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)  # make would take the log with it
+                    os.killpg(process.pid, signal.SIGKILL)
                 end_children()
             output.seek(0)
             return status, output.read()
@@ -175,23 +175,26 @@ class Tree:
         return status == 0, output
 
     def tested(self, test):
-        """(status, lines of TAP) of the test, run as make check runs it, 0 when all of it passed."""
+        """(status, lines of TAP) of the test, run as make check runs it. 0: passed; None: never ends."""
         result = f"{self.build}/{test.removesuffix('.sh')}"
         for end in (".log", ".trs"):
             if os.path.exists(result + end):
                 os.unlink(result + end)
+        limit = f"timeout -k 5 {LIMIT_SECONDS}"  # so the log has what came before
         with tempfile.TemporaryDirectory(prefix="mt-mutant.") as scratch:
             os.chmod(scratch, 0o755)  # some tests become other users
-            status, output = self.call(self.build, "make", "-s", f"{result[len(self.build) + 1:]}.log",
-                                       seconds=LIMIT_SECONDS, TMPDIR=scratch)
-        if os.path.exists(f"{result}.log"):
-            with open(f"{result}.log", encoding="utf-8", errors="replace") as file:
-                output = file.read()
-        if status is not None:
-            with open(f"{result}.trs", encoding="utf-8") as file:
-                passed = re.search("^:global-test-result: (PASS|SKIP)$", file.read(), re.MULTILINE)
-            status = 0 if passed else 1
-        return status, output.splitlines()
+            _, output = self.call(self.build, "make", "-s", f"LOG_COMPILER={limit}",
+                                  f"SH_LOG_COMPILER={limit} sh", f"{result[len(self.build) + 1:]}.log",
+                                  seconds=LIMIT_SECONDS + 30, TMPDIR=scratch)
+        if not os.path.exists(f"{result}.trs"):
+            return None, output.splitlines()
+        with open(f"{result}.trs", encoding="utf-8") as file:
+            passed = re.search("^:global-test-result: (PASS|SKIP)$", file.read(), re.MULTILINE)
+        with open(f"{result}.log", encoding="utf-8", errors="replace") as file:
+            output = file.read()
+        if re.search("exited with status (124|137)", output):
+            return None, output.splitlines()
+        return 0 if passed else 1, output.splitlines()
 
 
 def end_children():
