@@ -150,11 +150,13 @@ void mt_clock_seek(struct mt_clock *clock, uint64_t counter)
 		/* Before the first pair: a piece of its own, which starts where it was asked for.
 		 */
 		uint64_t before = clock->piece.start - counter;
+		unsigned __int128 back =
+			((unsigned __int128)before * clock->piece.mult) >> MT_CLOCK_MULT_BITS;
 
 		clock->piece.start = counter;
-		clock->piece.ns -= (uint64_t)(((unsigned __int128)before * clock->piece.mult) >>
-					      MT_CLOCK_MULT_BITS);
-		clock->piece.len = before;
+		clock->piece.len = back > clock->piece.ns ? 1 : before;
+		/* Counters may have begun before the clock: time does not go below 0 for them. */
+		clock->piece.ns -= back > clock->piece.ns ? clock->piece.ns : (uint64_t)back;
 		return;
 	}
 	if (low == clock->count - 2)

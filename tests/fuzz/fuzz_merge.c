@@ -15,6 +15,13 @@ static void must_rise(struct mt_clock *clock, struct fuzz_input *in)
 {
 	uint64_t counter = clock->pairs[0].counter, last_ns = 0;
 
+	/* From before the first reading on. */
+	for (uint64_t part = 0; part <= 16; part++) {
+		uint64_t ns = mt_clock_ns(clock, counter / 16 * part);
+
+		fuzz_must(ns >= last_ns, "a later counter gives no earlier time");
+		last_ns = ns;
+	}
 	for (int i = 0; i < READINGS && in->left; i++) {
 		uint64_t ns = mt_clock_ns(clock, counter);
 

@@ -56,6 +56,27 @@ Test(clock, never_falls_over_pairs_made_by_hand)
 	cr_assert_leq(distance(mt_clock_ns(&clock_of_test, 1003000), 5000520), 1);
 }
 
+/* A counter may run since before the clock did, and a program writes what it likes. */
+Test(clock, does_not_fall_below_zero)
+{
+	uint64_t last = 0;
+
+	clock_of_test.count = 2;
+	clock_of_test.pairs[0] = (struct mt_clock_pair){ UINT64_C(1) << 62, 1000 };
+	clock_of_test.pairs[1] = (struct mt_clock_pair){ (UINT64_C(1) << 62) + 100, 1200 };
+	clock_of_test.piece.len = 0;
+	cr_assert_eq(mt_clock_ns(&clock_of_test, 0), 0);
+	cr_assert_eq(mt_clock_ns(&clock_of_test, 1), 0);
+	for (uint64_t counter = (UINT64_C(1) << 62) - 1000; counter < (UINT64_C(1) << 62) + 200;
+	     counter++) {
+		uint64_t ns = mt_clock_ns(&clock_of_test, counter);
+
+		cr_assert_geq(ns, last);
+		last = ns;
+	}
+	cr_assert_eq(last, 1000 + 2 * 199);
+}
+
 Test(clock, turns_times_back_into_counters)
 {
 	for (int64_t off = -1000000000; off < 1000000000; off += 7777777) {
