@@ -162,13 +162,19 @@ static int put_block(struct mt_frame_fused *f)
 	return 0;
 }
 
-/* Whether to go on: 0 if so. A frame that is mostly literals gains nothing here. */
+/*
+ * Whether to go on: 0 if so. A frame that is mostly literals gains nothing here; nor does one of a
+ * single block that comes out at more than half, since the events it begins with are most of it.
+ */
 static int judge(const struct mt_frame_fused *f)
 {
 	bool judged = f->plan.pos >= MT_FUSED_BLOCK_TARGET || f->plan.next == f->plan.n;
 
 	if (f->plan.pos > MT_FRAME_CONTENT_MAX)
 		return -EMSGSIZE;
+	if (f->block == 0 && f->plan.n && f->plan.next == f->plan.n &&
+	    f->frame.len > f->plan.pos / 2)
+		return MT_FUSED_DECLINED;
 	return judged && f->literals > f->plan.pos / 2 ? MT_FUSED_DECLINED : 0;
 }
 

@@ -44,10 +44,16 @@
  * Which earlier event. Two small tables are asked, and the frame's events are
  * entered in both: the last event of this shape with the same size and stack
  * hash, so that as a rule only the timestamp and addresses differ; and the last
- * of this shape. If neither has one within the window, the event is compared
- * byte by byte with one of its type (fused_slow.c): its first of a shape, and
- * rare types. A bad guess costs bytes, never correctness: what was found is
+ * of this shape. A bad guess costs bytes, never correctness: what was found is
  * used only if its shape is equal, and every field is compared.
+ *
+ * If neither has one within the window, the event is laid over one of another
+ * shape, loosely: the last that has the same type and optional fields, or has
+ * this shape in another thread. Between such two only the texts are the same;
+ * since numbers take more bytes here and fewer there, each text may be at a
+ * distance of its own, which costs a byte or two. Where a number is as long in
+ * both, its first bytes are in the match too. What is left, the first events
+ * of their kind and rare types, is compared byte by byte (fused_slow.c).
  *
  * Runs. A match that ends an event and one that begins the next from the same
  * distance are one match: so a stream that repeats itself becomes very small.
@@ -66,12 +72,12 @@
  */
 
 enum {
-	TEXT_ADDR = 5,	      /* "a4addr" */
-	TEXT_OLD = 9,	      /* "a8old_addr" */
-	TEXT_SIZE = 5,	      /* "a4size" */
-	TEXT_HASH = 11,	      /* "aastack_hash" */
-	THREAD_SHIFT = 19,    /* of the thread's number in a shape */
-	THREADS_MAX = 1 << 13 /* and how many numbers there are */
+	TEXT_ADDR = 5,			      /* "a4addr" */
+	TEXT_OLD = 9,			      /* "a8old_addr" */
+	TEXT_SIZE = 5,			      /* "a4size" */
+	TEXT_HASH = 11,			      /* "aastack_hash" */
+	THREAD_SHIFT = MT_FUSED_THREAD_SHIFT, /* of the thread's number in a shape */
+	THREADS_MAX = 1 << 13		      /* and how many numbers there are */
 };
 
 /* What a type has after addr. */
@@ -219,12 +225,150 @@ MT_FUSED_LOOP uint16_t *near_slot(struct mt_fused_plan *plan, uint32_t shape)
 	return &plan->near[(uint32_t)(shape * 0x9e3779b1u) >> (32 - MT_FUSED_NEAR_LOG)];
 }
 
+/* An integer as the serializer packs it. */
+struct number {
+	uint64_t v;
+	uint32_t len; /* 0: there is none */
+	uint32_t negative;
+};
+
+MT_FUSED_LOOP struct number number_of(uint64_t v)
+{
+	return (struct number){ .v = v, .len = length_of(form_of(FIELD_SIZE, v)) };
+}
+
+MT_FUSED_LOOP struct number number_of_signed(int32_t v)
+{
+	return (struct number){ .v = (uint64_t)(int64_t)v,
+				.len = signed_bytes(v),
+				.negative = v < 0 };
+}
+
+/* The general match of mt_fused_out_match(), for at least 4 bytes. */
+MT_FUSED_LOOP void loose_match(struct mt_fused_out *out, uint32_t dist, uint32_t len)
+{
+	uint64_t repeat;
+
+	if (__builtin_expect(out->match != 0, 0)) {
+		if (dist == out->dist) {
+			out->match += len;
+			return;
+		}
+		mt_fused_out_end(out);
+	}
+	/* Without literals before the match, "as before" would mean another distance. */
+	repeat = 0 - (uint64_t)(out->lits && dist == out->dist);
+	mt_fused_out_distance(out, dist);
+	out->offset_part ^= (out->offset_part ^ MT_SEQ_REPEAT) & repeat;
+	out->offset_low &= ~repeat;
+	out->match = len;
+}
+
+/*
+ * One field where the layouts may differ: `text` bytes of its key and of what is before that are a
+ * match, `dist` bytes back; of the value what is equal from its first byte on, if both are as long.
+ * The rest are literals. Returns how far back the text behind the value is. Masks take the place of
+ * branches that would be guessed wrong as often as right.
+ */
+MT_FUSED_LOOP uint32_t lay_loose(struct mt_fused_out *out, uint32_t text, struct number mine,
+				 struct number theirs, uint32_t dist)
+{
+	static const uint8_t marks[2][10] = { { 0, 0, 0xcc, 0xcd, 0, 0xce, 0, 0, 0, 0xcf },
+					      { 0, 0, 0xd0, 0xd1, 0, 0xd2, 0, 0, 0, 0 } };
+	uint64_t differ = mine.v ^ theirs.v;
+	uint32_t low = (8 - (uint32_t)__builtin_clzll(differ | 1) / 8) & -(uint32_t)(differ != 0);
+	uint32_t same = -(uint32_t)((mine.len == theirs.len) & (mine.negative == theirs.negative));
+	/* Literals: a first byte that tells the form, unless it is in the match, and low bytes. */
+	uint32_t mark = (uint32_t)(mine.len > 1) & ~same;
+	uint32_t bytes = (low & same) | ((mine.len - mark) & ~same);
+	uint64_t be = htobe64(mine.v << ((64 - 8 * bytes) & 63));
+
+	loose_match(out, dist, text + ((mine.len - low) & same));
+	memcpy(out->lit + mark, &be, sizeof(be));
+	/* Without a mark it goes where it does no harm. */
+	out->lit[(mark - 1) & 15] = marks[mine.negative][mine.len];
+	if (mark + bytes) {
+		mt_fused_out_end(out);
+		out->lits = mark + bytes;
+		out->lit += mark + bytes;
+	}
+	return dist + mine.len - theirs.len;
+}
+
 /* Where planning stands; in variables of its own, since all that is written may be the plan. */
 struct cursor {
 	const struct mt_event *event;
 	uint32_t pos;
 	uint32_t number;
 };
+
+/* What decides the layout of an event and is no width. */
+struct parts {
+	const struct rule *rule;
+	uint64_t size;
+	uint64_t hash;	  /* 0: it has none */
+	uint64_t has_old; /* not 0: it has one */
+};
+
+MT_FUSED_LOOP uint16_t *parts_slot(struct mt_fused_plan *plan, uint8_t type,
+				   const struct parts *parts)
+{
+	return &plan->of_parts[type * 4u + (parts->has_old != 0) * 2u + (parts->hash != 0)];
+}
+
+/* How far back that event is, if it is one and has this shape but for the thread; else too far. */
+MT_FUSED_LOOP uint32_t alike_dist(const struct mt_fused_plan *plan, uint32_t number, uint32_t shape,
+				  uint32_t pos)
+{
+	uint32_t other = (uint32_t)(plan->marks[number] >> 32);
+
+	if (!number || (shape ^ other) << (32 - THREAD_SHIFT))
+		return UINT32_MAX;
+	return pos - MT_FUSED_MARK_POS(plan->marks[number]);
+}
+
+/*
+ * An event laid over one of another thread or with other widths: the last of the same shape, or the
+ * last that has the same parts. Returns false when there is none in the window.
+ */
+MT_FUSED_LOOP bool plan_loose(struct mt_fused_plan *plan, struct mt_fused_out *out,
+			      const struct cursor *at, uint32_t shape, uint32_t ids_end,
+			      const struct parts *parts)
+{
+	const struct mt_event *e = at->event, *r;
+	uint16_t *alike = mt_fused_alike(plan, shape, ids_end);
+	uint16_t *like = parts_slot(plan, e->type, parts);
+	uint32_t number = *alike, text = parts->rule->text;
+	uint32_t dist = alike_dist(plan, number, shape, at->pos);
+
+	/* Within an event the distance grows by less than 64. */
+	if (dist > MT_FUSED_WINDOW - 64) {
+		number = *like;
+		dist = at->pos - MT_FUSED_MARK_POS(plan->marks[number]);
+	}
+	*like = (uint16_t)at->number;
+	if (!number || dist > MT_FUSED_WINDOW - 64)
+		return false;
+	*alike = (uint16_t)at->number;
+	r = &plan->events[number - 1];
+	dist = lay_loose(out, 1 + 4, number_of_signed(e->pid), number_of_signed(r->pid), dist);
+	dist = lay_loose(out, 4, number_of_signed(e->tid), number_of_signed(r->tid), dist);
+	dist = lay_loose(out, 10, number_of(e->timestamp_ns), number_of(r->timestamp_ns), dist);
+	dist = lay_loose(out, TEXT_ADDR, number_of(e->addr), number_of(r->addr), dist);
+	if (parts->has_old) {
+		dist = lay_loose(out, text - TEXT_SIZE + TEXT_OLD, number_of(e->aux),
+				 number_of(r->aux), dist);
+		text = TEXT_SIZE;
+	}
+	if (parts->rule->size_mask)
+		dist = lay_loose(out, text, number_of(e->size), number_of(r->size), dist);
+	else
+		loose_match(out, dist, text);
+	if (parts->hash)
+		(void)lay_loose(out, TEXT_HASH, number_of(e->stack_hash), number_of(r->stack_hash),
+				dist);
+	return true;
+}
 
 static __attribute__((noinline)) int plan_slow(struct mt_fused_plan *plan, struct mt_fused_out *out,
 					       struct cursor *at, uint32_t shape)
@@ -266,10 +410,18 @@ MT_FUSED_LOOP int plan_event(struct mt_fused_plan *plan, struct mt_fused_out *ou
 		found = *near;
 		dist = mark - plan->marks[found];
 	}
-	if (__builtin_expect(!rule->text || !thread->shape || dist > MT_FUSED_WINDOW, 0)) {
-		if (rule->text && thread->shape)
+	if (__builtin_expect(!rule->text, 0))
+		return plan_slow(plan, out, at, 0);
+	if (__builtin_expect(!thread->shape || dist > MT_FUSED_WINDOW, 0)) {
+		const struct parts parts = { rule, size, hash, has_old };
+
+		if (thread->shape)
 			*exact = *near = (uint16_t)at->number;
-		return plan_slow(plan, out, at, rule->text ? shape : 0);
+		if (!plan_loose(plan, out, at, shape, thread->len - 10, &parts))
+			return plan_slow(plan, out, at, shape);
+		plan->marks[at->number] = mark;
+		at->pos += thread->len + length_of(sum) + rule->text;
+		return 0;
 	}
 	*exact = *near = (uint16_t)at->number;
 	plan->marks[at->number] = mark;
@@ -345,6 +497,7 @@ void mt_fused_plan_begin(struct mt_fused_plan *plan, const struct mt_event *even
 	memset(plan->near, 0, sizeof(plan->near));
 	memset(plan->alike, 0, sizeof(plan->alike));
 	memset(plan->of_type, 0, sizeof(plan->of_type));
+	memset(plan->of_parts, 0, sizeof(plan->of_parts));
 	memset(plan->threads, 0, sizeof(plan->threads));
 	/* An empty slot holds ids that belong into another one; 0 belongs into the first. */
 	thread_slot(plan, 0)->ids = 1;

@@ -48,14 +48,28 @@ struct mt_fused_plan {
 	/* The last event of a thread with this shape, size and stack; with this shape. */
 	uint16_t exact[1 << MT_FUSED_EXACT_LOG];
 	uint16_t near[1 << MT_FUSED_NEAR_LOG];
-	/* For the events byte by byte: the last of any thread with this shape, of this type. */
+	/* For events with no like of their thread: the last of any thread with this shape, type. */
 	uint16_t alike[1 << MT_FUSED_ALIKE_LOG];
 	uint16_t of_type[MT_EVENT_TYPES];
+	/* For those with no like of their thread: the last with the same parts, of any widths. */
+	uint16_t of_parts[MT_EVENT_TYPES * 4];
 	struct mt_fused_thread threads[1 << MT_FUSED_THREADS_LOG];
 	uint64_t marks[MT_BATCH_EVENTS + 1];
 	uint8_t bytes[MT_FUSED_EVENT_MAX];
 	struct mt_fused_seq seqs[MT_FUSED_SEQS_MAX];
 };
+
+/* Without the thread's number, a shape is so many bits. */
+#define MT_FUSED_THREAD_SHIFT 19
+
+/* The place for events of this shape, whatever their thread, and these widths of pid and tid. */
+MT_FUSED_LOOP uint16_t *mt_fused_alike(struct mt_fused_plan *plan, uint32_t shape, uint32_t ids_end)
+{
+	uint32_t key =
+		(shape & ((1u << MT_FUSED_THREAD_SHIFT) - 1)) ^ ids_end << MT_FUSED_THREAD_SHIFT;
+
+	return &plan->alike[(key * 0x9e3779b1u) >> (32 - MT_FUSED_ALIKE_LOG)];
+}
 
 /* The frame is one for libzstd: it holds a Stack or an event above MT_FUSED_EVENT_MAX. */
 #define MT_FUSED_DECLINED 1

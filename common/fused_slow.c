@@ -5,9 +5,9 @@
 #include "common/fused_plan.h"
 
 /*
- * Events that cannot be laid over one of the same thread and shape: the first
- * of their kind, those of rare types, and those after whose like the window
- * has moved on. They are serialized, and compared with the bytes of the most
+ * Events that cannot be laid over another one as fused_plan.c does it: the first
+ * of their kind, those of rare types, and those after whose like the window has
+ * moved on. They are serialized, and compared with the bytes of the most
  * similar event that is at hand, field by field: wherever the fields of both
  * stand, what they have in common at their begin is a match.
  */
@@ -133,10 +133,10 @@ static void compare(struct mt_fused_out *out, const uint8_t *bytes, const uint8_
 }
 
 /* The number of the event that is most like the next one; 0 if there is none. */
-static uint32_t find_other(const struct mt_fused_plan *plan, uint32_t slot)
+static uint32_t find_other(const struct mt_fused_plan *plan, uint32_t alike)
 {
 	const struct mt_event *e = &plan->events[plan->next];
-	uint32_t found = plan->alike[slot];
+	uint32_t found = alike;
 
 	if (found && plan->pos - MT_FUSED_MARK_POS(plan->marks[found]) <= MT_FUSED_WINDOW)
 		return found;
@@ -146,18 +146,11 @@ static uint32_t find_other(const struct mt_fused_plan *plan, uint32_t slot)
 	return plan->next;
 }
 
-/* Shapes without the thread's number, but with the widths that pid and tid give. */
-static uint32_t alike_slot(uint32_t shape, uint32_t head_len)
-{
-	uint32_t key = (shape & ((1u << 19) - 1)) ^ head_len << 19;
-
-	return (key * 0x9e3779b1u) >> (32 - MT_FUSED_ALIKE_LOG);
-}
-
 int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape)
 {
 	const struct mt_event *e = &plan->events[plan->next];
-	uint32_t number = plan->next + 1, other, slot;
+	uint32_t number = plan->next + 1, other;
+	uint16_t *alike;
 	const uint8_t *packed;
 	struct fields fields;
 	size_t len, other_len;
@@ -176,8 +169,8 @@ int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape)
 		return MT_FUSED_DECLINED;
 	memcpy(plan->bytes, packed, len);
 	find_fields(plan->bytes, &fields);
-	slot = alike_slot(shape | e->type, fields.end[2]);
-	other = find_other(plan, slot);
+	alike = mt_fused_alike(plan, shape | e->type, fields.end[2]);
+	other = find_other(plan, *alike);
 	if (other) {
 		ret = mt_frame_enc_serialize(plan->serializer, &plan->events[other - 1], 1, &packed,
 					     &other_len);
@@ -188,7 +181,7 @@ int mt_fused_plan_slow(struct mt_fused_plan *plan, uint32_t shape)
 	} else {
 		mt_fused_out_literals(&plan->out, plan->bytes, (uint32_t)len);
 	}
-	plan->alike[slot] = (uint16_t)number;
+	*alike = (uint16_t)number;
 	plan->of_type[e->type] = (uint16_t)number;
 	plan->marks[number] = MT_FUSED_MARK(shape, plan->pos);
 	plan->pos += (uint32_t)len;

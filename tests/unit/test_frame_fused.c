@@ -244,6 +244,35 @@ Test(fused, nothing_is_alike)
 	fused_check_frame(1);
 }
 
+/* Numbers of every width in every field, each event of another thread: none has its like. */
+Test(fused, random_numbers_are_laid_over_each_other)
+{
+	static const uint8_t types[] = { MT_EVENT_MALLOC, MT_EVENT_REALLOC, MT_EVENT_FREE,
+					 MT_EVENT_EXEC, MT_EVENT_MUNMAP };
+	struct mt_buf frame;
+	uint64_t state = 9;
+
+	for (size_t i = 0; i < MT_BATCH_EVENTS; i++) {
+		struct mt_event *e = &fused_events[i];
+
+		*e = (struct mt_event){ .type = types[fused_rnd(&state) % 5] };
+		e->pid = (int32_t)((int64_t)fused_rnd(&state) >> (32 + fused_rnd(&state) % 32));
+		e->tid = (int32_t)((int64_t)fused_rnd(&state) >> (32 + fused_rnd(&state) % 32));
+		e->timestamp_ns = fused_rnd(&state) >> fused_rnd(&state) % 64;
+		e->addr = fused_rnd(&state) >> fused_rnd(&state) % 64;
+		e->size = fused_rnd(&state) >> fused_rnd(&state) % 64;
+		e->stack_hash = fused_rnd(&state) % 2 ? fused_rnd(&state) >> 40 : 0;
+		e->flags = (uint8_t)(fused_rnd(&state) % 2 ? MT_EVENT_HAS_OLD : 0);
+		e->aux = fused_rnd(&state) >> fused_rnd(&state) % 64;
+	}
+	fused_check_frame(MT_BATCH_EVENTS);
+	cr_expect_eq(fused_handed_on(), 0);
+	cr_expect_lt(fused_checker_stats(fused_checker_now)->events_slow, 300);
+	frame = fused_frame_of(MT_BATCH_EVENTS);
+	cr_expect_lt(frame.len, 40 * (size_t)MT_BATCH_EVENTS, "%zu bytes", frame.len);
+	mt_buf_fini(&frame);
+}
+
 Test(fused, more_threads_than_are_numbered)
 {
 	for (size_t i = 0; i < 40000; i++) {
