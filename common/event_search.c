@@ -22,7 +22,7 @@ typedef uint8_t v32 __attribute__((vector_size(32)));
 #define HAVE_WIDE 0
 #endif
 
-enum { STRIDE = 64 };
+enum { STRIDE = 64, FETCHED = 8 * STRIDE };
 
 /* Backwards from "type": so long is what stands in front of it at most, and at least. */
 enum {
@@ -112,16 +112,25 @@ static __attribute__((noinline)) size_t needle_in(const uint8_t *p)
 		uint64_t part[2];
 
 		memcpy(part, &found, sizeof(part));
-		for (size_t k = i; (part[0] | part[1]) && k < i + sizeof(v16); k++)
-			if (is_needle(word_at(p + k)))
-				return k;
+		for (unsigned int half = 0; half < 2; half++) {
+			/* The lowest byte that is not 0 is the first candidate. */
+			for (uint64_t left = le64toh(part[half]); left;) {
+				unsigned int byte = (unsigned int)__builtin_ctzll(left) / 8;
+
+				if (is_needle(word_at(p + i + half * 8 + byte)))
+					return i + half * 8 + byte;
+				left &= ~((uint64_t)0xff << byte * 8);
+			}
+		}
 	}
 	return STRIDE;
 }
 
 SEARCH_LOOP size_t search_place(const uint8_t *content, size_t len, size_t at, bool wide)
 {
-	for (; len - at >= STRIDE + 4; at += STRIDE) {
+	/* From the second step on at whole cache lines. */
+	for (size_t step = STRIDE - ((uintptr_t)(content + at) & (STRIDE - 1));
+	     len - at >= STRIDE + 4; at += step, step = STRIDE) {
 		size_t place;
 
 		if (__builtin_expect(!any_in(content + at, wide), 1))
@@ -244,15 +253,63 @@ static bool skip_stack(struct mt_mp_cursor *c)
 	return types == 1;
 }
 
+/* A key and the value behind it, which is not an integer. NULL: something else. */
+static const uint8_t *key_and_value(const uint8_t *p, const uint8_t *end, const char *key,
+				    size_t len)
+{
+	struct mt_mp_cursor c = { p ? p + len : NULL, end };
+
+	if (!p || (size_t)(end - p) < len || memcmp(p, key, len) || mt_mp_skip(&c))
+		return NULL;
+	return c.p;
+}
+
+#define KEY_AND_VALUE(p, end, key) key_and_value((p), (end), (key), sizeof(key) - 1)
+
+/* The search goes on behind so many bytes: they are fetched while the rest of a Stack is parsed. */
+static void fetch(const uint8_t *p)
+{
+	for (size_t i = 0; i < FETCHED; i += STRIDE)
+		__builtin_prefetch(p + i);
+}
+
+/*
+ * The same, at first as writers make it; `name` is that of its type. A heap with stacks has some
+ * hundreds of them in a frame.
+ */
+static bool skip_usual_stack(struct mt_mp_cursor *c, const uint8_t *name)
+{
+	const uint8_t *p = name + sizeof("\xa5Stack") - 1;
+
+	if (*c->p != 0x8b)
+		return skip_stack(c);
+	p = KEY_AND_INT(p, c->end, "\xa4hash");
+	p = KEY_AND_INT(p, c->end, "\xa2sp");
+	p = KEY_AND_VALUE(p, c->end, "\xa4regs");
+	p = KEY_AND_VALUE(p, c->end,
+			  "\xa5"
+			  "bytes");
+	if (p)
+		fetch(p);
+	p = KEY_AND_VALUE(p, c->end,
+			  "\xa8"
+			  "fp_chain");
+	p = KEY_AND_VALUE(p, c->end, "\xa9truncated");
+	if (!p)
+		return skip_stack(c);
+	c->p = p;
+	return true;
+}
+
 /* The event that begins at the cursor is stepped over, counted, and kept if it is looked for. */
-static bool take_event(struct mt_frame_dec *dec, struct mt_mp_cursor *c, bool is_stack,
+static bool take_event(struct mt_frame_dec *dec, struct mt_mp_cursor *c, const uint8_t *name,
 		       struct mt_frame_hint *seen, struct mt_decoded *ret)
 {
 	struct mt_event *e = &dec->events[ret->n];
 
-	if (is_stack) {
+	if (name[1] == 'S') {
 		seen->stacks++;
-		return skip_stack(c);
+		return skip_usual_stack(c, name);
 	}
 	if (ret->n == MT_BATCH_EVENTS - 1 || mt_frame_dec_general(dec, c, e, ret) ||
 	    !(1u << e->type & (MT_EVENT_SEARCHED | 1u << MT_EVENT_EXIT)))
@@ -289,8 +346,7 @@ int mt_event_search(struct mt_frame_dec *dec, const uint8_t *content, size_t len
 		struct mt_mp_cursor c = { start, end };
 
 		/* One that begins inside the last one is none. */
-		if (!start || start < content + known ||
-		    !take_event(dec, &c, word_at(content + at) == WORD_STAC, &seen, ret))
+		if (!start || start < content + known || !take_event(dec, &c, name, &seen, ret))
 			return mt_frame_dec_run(dec, content, len, ret);
 		known = at = (size_t)(c.p - content);
 	}
