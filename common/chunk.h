@@ -130,7 +130,8 @@ enum mt_rec_kind {
 	MT_REC_MMAP,
 	MT_REC_MUNMAP,
 	MT_REC_FORK,	  /* before a fork: addr: number that the child's slot repeats */
-	MT_REC_FORK_DONE, /* after it, in the parent: addr: that number, size: child's pid or 0 */
+	MT_REC_FORK_DONE, /* after it, in the parent: addr: that number, size: child's pid or 0;
+			     alone when a signal handler forked while its thread wrote a record */
 	MT_REC_KINDS
 };
 

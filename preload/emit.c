@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "preload/attach.h"
+#include "preload/cover.h"
 #include "preload/thread.h"
 
 /* Starts of mappings are multiples of a page. */
@@ -71,7 +72,11 @@ static int make_ready(struct mt_thread *thread)
 
 bool mt_emit_prepare(struct mt_thread *thread)
 {
-	return mt_emit_is_ready(thread) || make_ready(thread) == 0;
+	if (mt_emit_is_ready(thread))
+		return true;
+	if (make_ready(thread) == 0 && mt_load_relaxed(&thread->covered) == 0)
+		return true;
+	return false;
 }
 
 __attribute__((noinline, cold)) void mt_emit_slow(struct mt_thread *thread, enum mt_rec_kind kind,
@@ -79,6 +84,13 @@ __attribute__((noinline, cold)) void mt_emit_slow(struct mt_thread *thread, enum
 {
 	int result = make_ready(thread);
 
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (mt_unlikely(mt_load_relaxed(&thread->covered) != 0)) {
+		/* A handler has forked meanwhile, and this is the child. */
+		mt_cover_end(thread);
+		mt_cover_record(thread, kind, addr, size);
+		return;
+	}
 	if (result >= MT_TURN_LOST)
 		count_lost(thread, (enum mt_lost)(result - MT_TURN_LOST));
 	if (result != 0)
@@ -98,7 +110,7 @@ void mt_emit_interrupted(const struct mt_thread *thread)
 
 void mt_emit_defer(struct mt_thread *thread, enum mt_rec_kind kind, const void *start, uint64_t len)
 {
-	uint64_t count = mt_load_relaxed(&thread->deferred_count);
+	uint32_t count = mt_load_relaxed(&thread->deferred_count);
 
 	if (count >= MT_DEFERRED_MAX) {
 		mt_emit_interrupted(thread);
@@ -110,12 +122,8 @@ void mt_emit_defer(struct mt_thread *thread, enum mt_rec_kind kind, const void *
 	mt_store_relaxed(&thread->deferred_count, count + 1);
 }
 
-/*
- * A handler may come in between and put more off; what it adds behind our copy is found by the next
- * turn of the loop. Between the last look and the guard's change one may stay until the thread's
- * next write.
- */
-__attribute__((noinline, cold)) void mt_emit_deferred(struct mt_thread *thread)
+/* What a handler adds behind our copy while we record it is found by the next turn of the loop. */
+static void record_deferred(struct mt_thread *thread)
 {
 	while (mt_load_relaxed(&thread->deferred_count) != 0) {
 		struct mt_deferred copy = thread->deferred[0];
@@ -127,4 +135,15 @@ __attribute__((noinline, cold)) void mt_emit_deferred(struct mt_thread *thread)
 		mt_emit_before(thread, (enum mt_rec_kind)(copy.start_kind & KIND_BITS),
 			       (const void *)(uintptr_t)(copy.start_kind & ~KIND_BITS), copy.len);
 	}
+}
+
+__attribute__((noinline, cold)) void mt_emit_pending(struct mt_thread *thread, uint64_t value)
+{
+	do {
+		mt_guard_set(thread, MT_GUARD_WRITE);
+		if (mt_load_relaxed(&thread->covered) != 0)
+			mt_cover_end(thread);
+		record_deferred(thread);
+		mt_guard_set(thread, value);
+	} while (mt_load_relaxed(&thread->pending) != 0);
 }

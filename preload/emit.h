@@ -23,20 +23,20 @@ bool mt_emit_prepare(struct mt_thread *thread);
 /* Counts a call that came from a signal handler while the thread held MT_GUARD_WRITE. */
 void mt_emit_interrupted(const struct mt_thread *thread);
 
-/* Puts a mapping call off until the write that a handler interrupted is done; or counts it. */
+/* Puts a mapping call, or the mark of a fork, off until the write that a handler interrupted is
+ * done; or counts it. */
 void mt_emit_defer(struct mt_thread *thread, enum mt_rec_kind kind, const void *start,
 		   uint64_t len);
 
-/* Records what was put off. The guard is at MT_GUARD_WRITE. */
-__attribute__((cold)) void mt_emit_deferred(struct mt_thread *thread);
+/* Does what is pending: records what was put off. Leaves the guard at `value`. */
+__attribute__((cold)) void mt_emit_pending(struct mt_thread *thread, uint64_t value);
 
-/* Ends a write: the guard becomes `value`. */
+/* Ends a write: the guard becomes `value`. Whoever interrupts us from then on puts nothing off. */
 static inline void mt_emit_leave(struct mt_thread *thread, uint64_t value)
 {
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (mt_unlikely(mt_load_relaxed(&thread->deferred_count) != 0))
-		mt_emit_deferred(thread);
 	mt_guard_set(thread, value);
+	if (mt_unlikely(mt_load_relaxed(&thread->pending) != 0))
+		mt_emit_pending(thread, value);
 }
 
 /* True when the thread may write now: its slot is this process's and its chunk has room. */

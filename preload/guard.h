@@ -31,13 +31,18 @@ enum {
 	MT_GUARD_WRITE = 2, /* in our own code */
 };
 
-/* A mapping call of a signal handler that interrupted a write: recorded when the write is done. */
+/*
+ * A mapping call or a fork of a signal handler that interrupted a write: recorded when the write is
+ * done.
+ */
 struct mt_deferred {
-	uint64_t start_kind; /* page-aligned start | enum mt_rec_kind */
+	uint64_t start_kind; /* page-aligned start, or number of the fork | enum mt_rec_kind */
 	uint64_t len;
 };
 
 #define MT_DEFERRED_MAX 2
+
+#define MT_EPOCH_NONE UINT64_MAX /* no process has it */
 
 /*
  * A line of its own where that can be had. A library that comes late (by dlopen, or at the start
@@ -54,7 +59,13 @@ struct mt_thread {
 	uint64_t guard;
 	uint64_t epoch; /* that of the process this thread has its slot in */
 	struct mt_writer writer;
-	uint64_t deferred_count;
+	union {
+		uint64_t pending; /* not 0: something is to be done when the write is over */
+		struct {
+			uint32_t deferred_count;
+			uint32_t covered; /* 1: see cover.h */
+		};
+	};
 	uint32_t stamp_mode;  /* enum mt_stamp_mode: the image's, at hand */
 	uint64_t fork_number; /* of the fork() that this thread is in, 0: none */
 	struct mt_deferred deferred[MT_DEFERRED_MAX];

@@ -9,16 +9,17 @@
 #include <errno.h>
 
 #include "preload/attach.h"
+#include "preload/cover.h"
 #include "preload/emit.h"
 #include "preload/real.h"
 
 static void mark(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t number, uint64_t size)
 {
-	if (thread->guard != MT_GUARD_NONE) /* a signal handler that forks inside a hook */
-		return;
+	uint64_t guard = thread->guard;
+
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mt_emit_before(thread, kind, (const void *)(uintptr_t)number, size);
-	mt_emit_leave(thread, MT_GUARD_NONE);
+	mt_emit_leave(thread, guard);
 }
 
 /* In the place of a kernel that does not. The child of a raw clone stays a part of its parent. */
@@ -30,12 +31,40 @@ static void wipe(void)
 	mt_store_relaxed(&mt_wiped.epoch, 0);
 }
 
+/* Numbers that a mark can carry that is put off: as if they were starts of mappings. */
+static uint64_t next_number(void)
+{
+	return mt_add_relaxed(&mt_image.fork_count, 4096) + 4096;
+}
+
+/* By a signal handler, while its thread writes a record: the mark comes when that is done. */
+static pid_t fork_in_write(struct mt_thread *thread, pid_t (*real)(void))
+{
+	uint64_t number = next_number();
+	pid_t pid = real();
+
+	if (pid > 0)
+		mt_emit_defer(thread, MT_REC_FORK_DONE, (const void *)(uintptr_t)number,
+			      (uint64_t)pid);
+	if (pid != 0)
+		return pid;
+	if (mt_unlikely(mt_image.wipes_itself))
+		wipe();
+	/* No number: the mark may come long after the child's end, so nobody is to wait for it. */
+	if (mt_load_acquire(&mt_image.recording) == MT_RECORDING_ON)
+		mt_cover_begin(thread);
+	return 0;
+}
+
 static pid_t marked_fork(pid_t (*real)(void))
 {
 	struct mt_thread *thread = &mt_thread;
-	uint64_t number = mt_add_relaxed(&mt_image.fork_count, 1) + 1;
+	uint64_t number;
 	pid_t pid;
 
+	if (mt_unlikely(thread->guard == MT_GUARD_WRITE))
+		return fork_in_write(thread, real);
+	number = next_number();
 	/* The child must not inherit a half-done registration. */
 	mt_attach();
 	mark(thread, MT_REC_FORK, number, 0);

@@ -46,7 +46,7 @@ static struct mark mark_before(struct mt_thread *thread, size_t index)
 	mt_guard_set(thread, MT_GUARD_WRITE);
 	mark.ready = mt_emit_prepare(thread);
 	mark.next = thread->writer.next;
-	mt_guard_set(thread, MT_GUARD_NONE);
+	mt_emit_leave(thread, MT_GUARD_NONE);
 	return mark;
 }
 

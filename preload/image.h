@@ -48,7 +48,7 @@ struct mt_image {
 	uint32_t proc_generation;
 	int32_t tid_offset;  /* of the tid behind pthread_self(); 0: not known */
 	bool wipes_itself;   /* the kernel does not (qemu-user): our fork() wipes, others cannot */
-	uint64_t fork_count; /* numbers given to forks; atomic */
+	uint64_t fork_count; /* the last number given to a fork; atomic */
 	uint64_t segment_bytes; /* mapped at producer.header; 0: none */
 	struct mt_producer producer;
 };

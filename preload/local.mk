@@ -12,6 +12,8 @@ MT_SHIM_SOURCES = \
 	common/raw_syscall.h \
 	preload/attach.c \
 	preload/attach.h \
+	preload/cover.c \
+	preload/cover.h \
 	preload/early.c \
 	preload/early.h \
 	preload/elf_lookup.c \
