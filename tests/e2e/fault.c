@@ -80,6 +80,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 	X(fputs, ENOSPC)             \
 	X(fputc, ENOSPC)             \
 	X(putc, ENOSPC)              \
+	X(putchar, ENOSPC)           \
 	X(puts, ENOSPC)              \
 	X(printf, ENOSPC)            \
 	X(fprintf, ENOSPC)           \
@@ -383,6 +384,8 @@ OUTPUT(int, fputs, (const char *text, FILE *stream), (text, stream), stream, EOF
 OUTPUT(int, fputc, (int c, FILE *stream), (c, stream), stream, EOF)
 #undef putc
 OUTPUT(int, putc, (int c, FILE *stream), (c, stream), stream, EOF)
+#undef putchar
+OUTPUT(int, putchar, (int c), (c), stdout, EOF)
 OUTPUT(int, puts, (const char *text), (text), stdout, EOF)
 OUTPUT(int, vfprintf, (FILE * stream, const char *format, va_list list), (stream, format, list),
        stream, -1)
