@@ -76,7 +76,8 @@ Test(order_ends, exit_waits_for_an_exec_that_was_lost)
 /* Their times are equal; the stamps were made in two drains, with a clock sample between. */
 Test(order_ends, mapping_of_an_exec_stays_behind_it)
 {
-	struct mt_kev exec = kernel_event(MT_KEV_EXEC, PID, 0, 8), mapping = kernel_event(MT_KEV_MAPPING, PID, 0, 8);
+	struct mt_kev exec = kernel_event(MT_KEV_EXEC, PID, 0, 8),
+		      mapping = kernel_event(MT_KEV_MAPPING, PID, 0, 8);
 	struct mt_kev other = kernel_event(MT_KEV_EXEC, PID, 0, 20);
 
 	mapping.addr = 0x400000;
