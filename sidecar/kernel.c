@@ -4,6 +4,7 @@
 #include "sidecar/kernel_bpf.h"
 #include "sidecar/kernel_merge.h"
 #include "sidecar/kernel_perf.h"
+#include "sidecar/timens.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,6 +195,7 @@ int mt_kernel_open(const struct mt_kernel_options *options, struct mt_kernel **r
 	if (!kernel)
 		return -ENOMEM;
 	kernel->options = *options;
+	kernel->queue.ahead_ns = (uint64_t)mt_timens_ahead_ns(0);
 	kernel->report = (struct mt_kernel_report){ "none", "none", "none", "" };
 	kernel->forced =
 		options->force_process || options->force_exec_maps || options->force_later_maps;

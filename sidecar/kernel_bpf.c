@@ -174,7 +174,7 @@ static void ring_record(struct mt_kbpf *bpf, const char *data, size_t size)
 	size -= sizeof(record);
 	if (record.path_len > size || record.value_len > size - record.path_len)
 		return;
-	event.time_ns = record.time_ns;
+	event.time_ns = record.time_ns + bpf->queue->ahead_ns;
 	event.pid = record.pid;
 	event.tid = record.tid;
 	event.parent_pid = record.parent_pid;

@@ -372,7 +372,7 @@ static void task_push(struct mt_kqueue *queue, enum mt_krecord_kind kind, struct
 	event->tid = (int32_t)task.tid;
 	event->parent_pid = (int32_t)task.ppid;
 	event->parent_tid = (int32_t)task.ptid;
-	event->time_ns = task.time;
+	event->time_ns = task.time + queue->ahead_ns;
 	mt_kqueue_push(queue, kind, event);
 }
 
@@ -400,7 +400,7 @@ static void record_push(const struct mt_kperf *perf, struct mt_kqueue *queue, ui
 		return;
 	size -= sizeof(id);
 	memcpy(&id, body + size, sizeof(id));
-	event.time_ns = id.time;
+	event.time_ns = id.time + queue->ahead_ns;
 	switch (type) {
 	case PERF_RECORD_FORK:
 		task_push(queue, MT_KREC_PERF_FORK, &event, body, size);

@@ -32,7 +32,8 @@ struct mt_kqueue {
 	char *bytes;
 	size_t bytes_len, bytes_capacity;
 	uint64_t sequence;
-	uint64_t lost; /* records that no memory was left for */
+	uint64_t lost;	   /* records that no memory was left for */
+	uint64_t ahead_ns; /* what our clock is ahead of the kernel's: to be added to its times */
 };
 
 void mt_kqueue_fini(struct mt_kqueue *queue);

@@ -23,7 +23,9 @@ libmtkernel_la_SOURCES = \
 	sidecar/kernel_perf.c \
 	sidecar/kernel_perf.h \
 	sidecar/kernel_queue.c \
-	sidecar/kernel_queue.h
+	sidecar/kernel_queue.h \
+	sidecar/timens.c \
+	sidecar/timens.h
 if HAVE_BPF
 libmtkernel_la_SOURCES += \
 	sidecar/kernel_bpf.c \

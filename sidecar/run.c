@@ -13,6 +13,7 @@
 #include "sidecar/release.h"
 #include "sidecar/runmeta.h"
 #include "sidecar/say.h"
+#include "sidecar/timens.h"
 
 #define FLUSH_NS UINT64_C(1000000000)
 /* With a limit on address space, one image's segment takes this part of it at most. */
@@ -276,10 +277,9 @@ static void tell_forbidden(struct mt_run *run, int err)
 		    strerror(-err));
 }
 
-static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
-			 uint64_t *ret_total_bytes)
+static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *hello, int *ret_fd,
+			uint64_t *ret_total_bytes)
 {
-	struct mt_run *run = context;
 	const struct mt_options *options = run->options;
 	struct mt_shm_options shm_options = {
 		.pool_bytes = options->buffer_bytes,
@@ -329,6 +329,15 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 	*ret_fd = fd;
 	*ret_total_bytes = total;
 	return MT_WELCOME_OK;
+}
+
+static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello, int *ret_fd,
+			 uint64_t *ret_total_bytes)
+{
+	struct mt_hello by_our_clock = *hello;
+
+	by_our_clock.time_ns = mt_timens_ours(pid, hello->time_ns);
+	return take_in(context, pid, &by_our_clock, ret_fd, ret_total_bytes);
 }
 
 int mt_run_start(struct mt_run *run)

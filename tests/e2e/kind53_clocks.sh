@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Kind 53: one clock. Two threads on two processors hand blocks back and forth: no free comes before
-# its allocation, time never runs backwards, and it is CLOCK_MONOTONIC.
+# its allocation, time never runs backwards, and it is CLOCK_MONOTONIC; also where time namespaces
+# make several of it.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
 need_python
@@ -34,4 +35,29 @@ for event in map(json.loads, sys.stdin):
     last = event["timestamp"]
     there.add(event["pid"])
 print(early, back)')"
+
+# separate TEXT COMMAND...: ends well, each block once, and each image on record as tracked, once.
+separate()
+{
+	separate_text=$1
+	shift
+	rm -f "$WORK/run"
+	bounded 60 "$@" >"$WORK/out" 2>"$WORK/err"
+	tap_verdict "$separate_text: ends well" $? "$WORK/err"
+	verified "$separate_text" run
+	tap_equal "$separate_text: every block is there" "1000 500" "$(count_size run 12345) $(count_size run 4567)"
+	tap_equal "$separate_text: no image is untracked, and none has two Execs" "0 4" \
+		"$("$MEMTRACK" stat --json "$WORK/run" | "$PYTHON" -c 'import json, sys
+print(len(json.load(sys.stdin)["untracked"] or []))') $(count_type run Exec)"
+}
+for ahead in 1000000 5 -5; do
+	if ! unshare -T --monotonic "$ahead" true 2>/dev/null; then
+		tap_skip "a clock $ahead s ahead" "no time namespaces here"
+		continue
+	fi
+	separate "a program's clock $ahead s ahead" "$LAUNCHER" -q -o "$WORK/run" -- unshare -T --monotonic "$ahead" \
+		sh -c '"$1" 1000 12345; "$1" 500 4567; true' sh "$PROGRAMS/blocks"
+	separate "the whole run's clock $ahead s ahead" unshare -T --monotonic "$ahead" "$LAUNCHER" -q -o "$WORK/run" -- \
+		env sh -c '"$1" 1000 12345; "$1" 500 4567; true' sh "$PROGRAMS/blocks"
+done
 tap_done
