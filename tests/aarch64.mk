@@ -22,6 +22,7 @@ EMULATED_SH = \
 	tests/e2e/kind27_thread_destructors.sh \
 	tests/e2e/kind28_many_threads.sh \
 	tests/e2e/page_sizes.sh \
+	tests/e2e/run_faults.sh \
 	tests/e2e/run_jobs.sh
 EMULATED_TESTS = $(EMULATED_SH) \
 	$(filter tests/unit/% tests/stress/% tests/fuzz/replay_% tests/e2e/tool_%,$(TESTS))

@@ -8,7 +8,7 @@ READER=$MEMTRACK
 test ! -x "$MT_BUILDDIR/.libs/memtrack" || READER=$MT_BUILDDIR/.libs/memtrack
 
 cd "$WORK" || exit 1
-"$LAUNCHER" -q --bpf=off -o whole -- sh -c '"$1" 100 444; "$1" 70000 32; exit 7' sh "$PROGRAMS/blocks" </dev/null
+"$LAUNCHER" -q --bpf=off -o whole -- "$TRACKED_SH" -c '"$1" 100 444; "$1" 70000 32; exit 7' sh "$PROGRAMS/blocks" </dev/null
 head -c $(($(wc -c <whole) * 2 / 3)) whole >cut
 cp "$MT_SRCDIR/tests/golden/corrupt_middle.msgpack" damaged
 pid=$("$MEMTRACK" dump --type Exec whole | sed -n '1s/.*"pid":\([0-9]*\).*/\1/p')

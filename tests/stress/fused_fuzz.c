@@ -73,6 +73,12 @@ int main(int argc, char **argv)
 
 	if (!checker)
 		return 1;
+#ifdef MT_NO_CPU_DISPATCH
+	if (fused_checker_chooses(checker)) {
+		printf("Bail out! this should be the code for all processors alone\n");
+		return 1;
+	}
+#endif
 	printf("1..1\n");
 	/* A million events a round: three quarters hostile, one quarter of a heap. */
 	for (uint64_t seed = first; !wrong && seed < first + rounds; seed++) {

@@ -377,6 +377,11 @@ void fused_checker_free(struct fused_checker *c)
 	free(c);
 }
 
+bool fused_checker_chooses(struct fused_checker *c)
+{
+	return mt_frame_fused_allow_cpu(c->fused, true);
+}
+
 const struct mt_frame_fused_stats *fused_checker_stats(const struct fused_checker *c)
 {
 	return mt_frame_fused_stats(c->fused);

@@ -50,6 +50,8 @@ struct fused_checker;
 struct fused_checker *fused_checker_new(void);
 void fused_checker_free(struct fused_checker *checker);
 const char *fused_check(struct fused_checker *checker, const struct mt_event *events, size_t n);
+/* Whether the writer was built, and runs, with code for newer processors. */
+bool fused_checker_chooses(struct fused_checker *checker);
 const struct mt_frame_fused_stats *fused_checker_stats(const struct fused_checker *checker);
 
 #endif
