@@ -28,10 +28,11 @@
 
 /* Inside a C entry point of the allocator. Volatile, since dlsym is declared as calling nobody. */
 TLS volatile int depth;
-TLS uint64_t counted;	  /* events of this thread */
-TLS void *last_block;	  /* of the last event */
-TLS uint32_t thread_slot; /* slot + 1 in which this thread is counted as started */
-TLS bool thread_ended;	  /* its destructors ran */
+TLS volatile bool looking; /* for the next function of a name; as above */
+TLS uint64_t counted;	   /* events of this thread */
+TLS void *last_block;	   /* of the last event */
+TLS uint32_t thread_slot;  /* slot + 1 in which this thread is counted as started */
+TLS bool thread_ended;	   /* its destructors ran */
 
 static struct counter_slot *slots;
 static uint32_t *next_slot;
@@ -148,7 +149,9 @@ static void *find_next(void **cache, const char *name)
 		/* What dlsym takes for its message when there is none is our doing, not the
 		 * program's. */
 		depth++;
+		looking = true;
 		found = dlsym(RTLD_NEXT, name);
+		looking = false;
 		depth--;
 		__atomic_store_n(cache, found, __ATOMIC_RELAXED);
 	}
@@ -174,16 +177,13 @@ EXPORT void *malloc(size_t bytes)
 
 EXPORT void *calloc(size_t members, size_t bytes)
 {
-	/* Before glibc 2.34 dlsym takes room for its message by calloc, and does without if it
-	 * gets none. */
-	TLS bool looking;
 	void *block;
 
+	/* Before glibc 2.34 dlsym takes room for its message by calloc, gives it back when the
+	 * thread ends, and does without if it gets none. */
 	if (looking)
 		return NULL;
-	looking = true;
 	NEXT(calloc);
-	looking = false;
 
 	depth++;
 	block = next(members, bytes);

@@ -26,6 +26,8 @@ expect() {
 
 run() { "$@" >"$out" 2>"$work/err"; rc=$?; }
 
+no_ebpf=CAP_BPF
+[ "$MT_HAVE_BPF" = 1 ] || no_ebpf="built without eBPF"
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null || echo 3)
 unprivileged=perf forks=100
 if [ "$paranoid" -gt 2 ]; then unprivileged=none forks=; fi
@@ -34,20 +36,20 @@ if [ "$(id -u)" = 0 ]; then
 	as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	# shellcheck disable=SC2086
 	run $as_nobody "$work/bin/kernel_trace" -- "$actions" forks 100
-	expect "without privileges perf is used" $unprivileged ".*eBPF: .*CAP_BPF.*" $forks
+	expect "without privileges perf is used" $unprivileged ".*eBPF: .*$no_ebpf.*" $forks
 	# shellcheck disable=SC2086
 	run sh -c 'ulimit -l 64; exec "$@"' - $as_nobody "$work/bin/kernel_trace" -- "$actions" forks 100
-	expect "and with 64 KiB of locked memory" $unprivileged ".*CAP_BPF.*" $forks
+	expect "and with 64 KiB of locked memory" $unprivileged ".*$no_ebpf.*" $forks
 fi
 if unshare -r true 2>/dev/null; then
 	run unshare -r "$work/bin/kernel_trace" -- "$actions" forks 100
-	expect "as root of a user namespace only" $unprivileged ".*CAP_BPF.*" $forks
+	expect "as root of a user namespace only" $unprivileged ".*$no_ebpf.*" $forks
 else
 	skip "as root of a user namespace only" "no user namespaces"
 fi
 run "$trace" --deny -- "$actions" forks 10
 expect "nothing is allowed: nothing is seen, and that is said" none \
-	"no kernel events: eBPF: .*CAP_BPF.*; perf: .*kernel.perf_event_paranoid.*" 0
+	"no kernel events: eBPF: .*$no_ebpf.*; perf: .*kernel.perf_event_paranoid.*" 0
 run "$trace" --level=off -- "$actions" forks 10
 expect "switched off" none "" 0
 

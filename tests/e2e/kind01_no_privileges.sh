@@ -50,7 +50,7 @@ case_of()
 # What the line names where eBPF is not allowed, and where it is.
 ebpf=CAP_BPF
 full=
-if ! grep -q '^#define HAVE_BPF 1' "$MT_BUILDDIR/config.h"; then
+if ! built_with_bpf; then
 	ebpf="built without eBPF"
 	full=$ebpf
 elif test "$(id -u)" -ne 0; then

@@ -66,7 +66,7 @@ int main(void)
 	return 0;
 }
 END
-$(make_value CC) -fno-builtin -o "$WORK/old_and_new" "$WORK/old_and_new.c" -ldl || exit 1
+$(make_value CC) -D_GNU_SOURCE -fno-builtin -o "$WORK/old_and_new" "$WORK/old_and_new.c" -ldl || exit 1
 tracked "free_sized, free_aligned_sized, cfree" "$WORK/old_and_new"
 dump run >"$WORK/all"
 tap_equal "free_sized, free_aligned_sized, cfree: each block, once" "100 100 100" \

@@ -23,7 +23,7 @@ cc=$(make_value CC)
 $cc -fno-builtin -fPIC -shared -DPART=1 -o "$WORK/libpreloaded1.so" "$E2E/preloaded.c" &&
 	$cc -fno-builtin -fPIC -shared -DPART=2 -o "$WORK/libpreloaded2.so" "$E2E/preloaded.c" \
 		-L"$WORK" -lpreloaded1 -Wl,-rpath,"$WORK" &&
-	$cc -fno-builtin -DPART=3 -o "$WORK/preloaded" "$E2E/preloaded.c" -ldl || exit 1
+	$cc -D_GNU_SOURCE -fno-builtin -DPART=3 -o "$WORK/preloaded" "$E2E/preloaded.c" -ldl || exit 1
 for bind in "" 1; do
 	text="a library preloaded beside ours${bind:+, LD_BIND_NOW}"
 	rm -f "$WORK/run"

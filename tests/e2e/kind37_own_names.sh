@@ -102,8 +102,8 @@ int main(int argc, char **argv)
 END
 $cc -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libpool.so" "$WORK/pool.c" &&
 	$cc -w -O0 -fno-builtin -fPIC -shared -DLATE -o "$WORK/libpool2.so" "$WORK/pool.c" &&
-	$cc -w -O0 -o "$WORK/opens_pool" "$WORK/pool_user.c" -ldl &&
-	$cc -w -O0 -o "$WORK/has_pool" "$WORK/pool_user.c" -Wl,--no-as-needed "$WORK/libpool.so" -ldl || exit 1
+	$cc -w -O0 -D_GNU_SOURCE -o "$WORK/opens_pool" "$WORK/pool_user.c" -ldl &&
+	$cc -w -O0 -D_GNU_SOURCE -o "$WORK/has_pool" "$WORK/pool_user.c" -Wl,--no-as-needed "$WORK/libpool.so" -ldl || exit 1
 tracked "a library with a free_sized and a cfree of its own" "$WORK/has_pool"
 tracked "the same, loaded late" "$WORK/opens_pool" "$WORK/libpool2.so"
 tap_done

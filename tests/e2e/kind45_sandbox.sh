@@ -56,11 +56,13 @@ for what in strict strict_call counter; do
 	tap_equal "$what: what was before is there" 1 "$(count_size run 80000)"
 done
 
-# number NAME: of a system call on this machine.
-number()
+# numbers_of NAME...: of system calls on this machine, those that its headers know.
+numbers_of()
 {
-	echo "#include <sys/syscall.h>
-SYS_$1" | $(make_value CC) -E -P - | tail -n 1
+	{
+		echo "#include <sys/syscall.h>"
+		printf 'SYS_%s\n' "$@"
+	} | $(make_value CC) -E -P - | grep '^[0-9]*$' | paste -sd, -
 }
 
 # denied TEXT ERROR NAME...: a profile that refuses these calls, from the launcher on.
@@ -69,10 +71,7 @@ denied()
 	text=$1
 	error=$2
 	shift 2
-	numbers=
-	for name in "$@"; do
-		numbers=$numbers${numbers:+,}$(number "$name")
-	done
+	numbers=$(numbers_of "$@")
 	rm -f "$WORK/run"
 	bounded 60 "$PROGRAMS/deny" "$error" "$numbers" "$LAUNCHER" -o "$WORK/run" -- \
 		sh -c '"$1" 500 80001; "$1" 500 80001; exit 7' sh "$PROGRAMS/blocks" >"$WORK/out" 2>"$WORK/err"
@@ -102,7 +101,7 @@ denied "without memfd_create" $EPERM memfd_create
 tap_equal "without memfd_create: it is said, in one line" 1 "$(grep -c 'no heap events.*memfd_create' "$WORK/err")"
 tap_equal "without memfd_create: and each image listed" 3 "$(grep -c 'untracked: pid' "$WORK/err")"
 # Nothing may be recorded that a child could write over: it is counted, not a quiet zero.
-numbers=$(number madvise)
+numbers=$(numbers_of madvise)
 bounded 60 "$PROGRAMS/deny" $EPERM "$numbers" "$LAUNCHER" --force -o "$WORK/run" -- "$PROGRAMS/blocks" 500 80001 \
 	2>"$WORK/err"
 tap_equal "without madvise: ends as itself" 0 $?

@@ -128,6 +128,18 @@ dump()
 	"$MEMTRACK" dump "$@" "$dump_file"
 }
 
+# built_with_bpf: not --disable-bpf.
+built_with_bpf()
+{
+	test "$MT_HAVE_BPF" = 1
+}
+
+# lines_said FILE: lines but for the one that says what is not recorded for lack of eBPF.
+lines_said()
+{
+	grep -vc '^memtrack: not recorded without' "$1"
+}
+
 # count_size NAME SIZE: allocations of that size in the artifact.
 count_size()
 {

@@ -78,7 +78,7 @@ tap_equal "a file that another run has written: may be replaced" 0 $?
 cd "$WORK" || exit 1
 
 # One run in another: the blocks are in one recording, and the other says why they are not in it.
-if test "$(id -u)" -eq 0; then
+if test "$(id -u)" -eq 0 && built_with_bpf; then
 	for option in --force --no-follow-env; do
 		bounded 60 "$LAUNCHER" --force $option -o "$WORK/outer" -- \
 			"$LAUNCHER" --force -o "$WORK/inner" -- "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
@@ -88,7 +88,7 @@ if test "$(id -u)" -eq 0; then
 	done
 	tap_equal "a run in a run: with --no-follow-env the inner one has them" 1000 "$(count_size inner 12345)"
 else
-	tap_skip "a run in a run" "not root: the kernel does not tell why images run untracked"
+	tap_skip "a run in a run" "no eBPF: the kernel does not tell why images run untracked"
 fi
 
 # wrong TEXT OPTION...: refused before the command starts, with a line that names the option.
@@ -99,7 +99,7 @@ wrong()
 	rm -f "$WORK/started"
 	"$LAUNCHER" "$@" touch "$WORK/started" >"$WORK/out" 2>"$WORK/err"
 	tap_equal "$text: our own failure, one line, nothing started" "125 1 0 0" \
-		"$? $(wc -l <"$WORK/err") $(wc -c <"$WORK/out") $(ls "$WORK" | grep -c '^started$')"
+		"$? $(lines_said "$WORK/err") $(wc -c <"$WORK/out") $(ls "$WORK" | grep -c '^started$')"
 	tap_check "$text: the line names it" grep -q -- "${1%%=*}" "$WORK/err"
 }
 
@@ -123,7 +123,7 @@ ln -s nowhere "$WORK/dangling"
 for option in --order=fast --force; do
 	"$LAUNCHER" $option -o "$WORK/dangling" true 2>"$WORK/err"
 	tap_equal "a link that leads nowhere as the file ($option): our own failure" "125 1 1" \
-		"$? $(wc -l <"$WORK/err") $(grep -c 'leads nowhere' "$WORK/err")"
+		"$? $(lines_said "$WORK/err") $(grep -c 'leads nowhere' "$WORK/err")"
 done
 tap_check "a link that leads nowhere: nothing is made where it leads" test ! -e "$WORK/nowhere"
 
