@@ -138,7 +138,7 @@ E2E_TESTS = \
 	tests/e2e/kind26_own_mappings.sh \
 	tests/e2e/kind27_thread_destructors.sh \
 	tests/e2e/kind28_many_threads.sh \
-	tests/e2e/kind34_runtimes.sh \
+	tests/e2e/kind34_runtimes.sh tests/e2e/kind34_servers.sh \
 	tests/e2e/kind35_sanitizers.sh \
 	tests/e2e/kind37_own_names.sh \
 	tests/e2e/kind38_signal_in_hook.sh \

@@ -115,6 +115,51 @@ if test -e "$archive"; then
 else
 	tap_skip "jemalloc linked into the executable" "libjemalloc.a is not installed (package libjemalloc-dev)"
 fi
+
+# The crate that most Rust programs with an allocator of their own use, from Debian's registry.
+registry=/usr/share/cargo/registry
+if test "$(long short long)" = short; then
+	tap_skip "Rust with jemalloc" "only in make check-long"
+elif ! command -v cargo >/dev/null || ! ls -d "$registry"/jemalloc-sys-* >/dev/null 2>&1; then
+	tap_skip "Rust with jemalloc" "it is not installed (packages cargo, librust-jemalloc-sys-dev)"
+else
+	mkdir -p "$WORK/rust/src" "$WORK/rust/.cargo"
+	printf '[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "%s"\n' "$registry" \
+		>"$WORK/rust/.cargo/config.toml"
+	cat >"$WORK/rust/Cargo.toml" <<'END'
+[package]
+name = "own_rust"
+version = "0.1.0"
+edition = "2021"
+[dependencies]
+jemalloc-sys = "0"
+[features]
+unprefixed = ["jemalloc-sys/unprefixed_malloc_on_supported_platforms"]
+END
+	cat >"$WORK/rust/src/main.rs" <<'END'
+use std::alloc::{GlobalAlloc, Layout};
+struct Jemalloc;
+fn align(layout: Layout) -> i32 { layout.align().trailing_zeros() as i32 }
+unsafe impl GlobalAlloc for Jemalloc {
+	unsafe fn alloc(&self, layout: Layout) -> *mut u8 { jemalloc_sys::mallocx(layout.size(), align(layout)) as *mut u8 }
+	unsafe fn dealloc(&self, block: *mut u8, layout: Layout) { jemalloc_sys::sdallocx(block as *mut _, layout.size(), align(layout)) }
+}
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
+fn main() {
+	let threads: Vec<_> = (0..4).map(|t| std::thread::spawn(move || (0..9999).map(|i| vec![t; i % 777].len()).sum::<usize>())).collect();
+	std::process::exit((threads.into_iter().map(|t| t.join().unwrap()).sum::<usize>() == 0) as i32)
+}
+END
+	for features in "" unprefixed; do
+		(cd "$WORK/rust" && cargo build --offline --release --features "$features") >"$WORK/err" 2>&1 || {
+			tap_fail "Rust with jemalloc ${features:-prefixed}: can be built" "$WORK/err"
+			continue
+		}
+		cp "$WORK/rust/target/release/own_rust" "$WORK/own_rust"
+		not_seen "Rust with jemalloc ${features:-prefixed}" own_rust own-malloc
+	done
+fi
 if command -v go >/dev/null && test "$(long short long)" = long; then
 	echo 'package main; func main() { println(len(make([]byte, 333))) }' >"$WORK/hello.go"
 	(cd "$WORK" && GO111MODULE=off CGO_ENABLED=0 GOCACHE=$WORK/cache go build -o go_hello hello.go) || exit 1
