@@ -18,6 +18,8 @@
 #define NAME_BYTES  32
 /* The search reads this much of a table at most: larger ones than any program has. */
 #define TABLE_MAX (UINT64_C(1) << 30)
+/* And this much of a section of constants, for the marks: some ms. */
+#define CONSTANTS_MAX (UINT64_C(1) << 23)
 
 struct known_file {
 	dev_t dev;
@@ -31,8 +33,15 @@ struct mt_allocator {
 	size_t count; /* looked at so far */
 };
 
+/* What the allocators say when something is wrong: in a stripped file only that is left of them. */
+static const char *const marks[] = { "<jemalloc>: ", "mimalloc: error: ",
+				     "tcmalloc: large alloc " };
+
+#define MARK_BYTES 32
+
 struct search {
 	int fd;
+	bool stripped; /* of the full table of symbols */
 	Elf64_Shdr symbols;
 	Elf64_Shdr strings;
 	uint32_t places[PLACES_MAX];
@@ -59,6 +68,14 @@ static bool read_at(int fd, void *buffer, size_t len, uint64_t offset)
 	return n >= 0 && (size_t)n == len;
 }
 
+static bool read_header(int fd, Elf64_Ehdr *ret_header)
+{
+	return read_at(fd, ret_header, sizeof(*ret_header), 0) &&
+	       memcmp(ret_header->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       ret_header->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       ret_header->e_shentsize == sizeof(Elf64_Shdr);
+}
+
 /* The full table of symbols, else the one for the loader. */
 static bool find_tables(struct search *search)
 {
@@ -66,9 +83,8 @@ static bool find_tables(struct search *search)
 	Elf64_Ehdr header;
 	uint32_t i;
 
-	if (!read_at(search->fd, &header, sizeof(header), 0) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(section))
+	search->stripped = true;
+	if (!read_header(search->fd, &header))
 		return false;
 	for (i = 0; i < header.e_shnum; i++) {
 		if (!read_at(search->fd, &section, sizeof(section),
@@ -77,6 +93,8 @@ static bool find_tables(struct search *search)
 		if (section.sh_type == SHT_SYMTAB ||
 		    (section.sh_type == SHT_DYNSYM && search->symbols.sh_type != SHT_SYMTAB))
 			search->symbols = section;
+		if (section.sh_type == SHT_SYMTAB)
+			search->stripped = false;
 	}
 	return search->symbols.sh_type != SHT_NULL && search->symbols.sh_link < header.e_shnum &&
 	       read_at(search->fd, &search->strings, sizeof(search->strings),
@@ -162,6 +180,74 @@ static bool is_defined(const struct search *search, char *piece)
 	return false;
 }
 
+static bool is_mark(const char *piece, size_t len, size_t colon)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		size_t before = strcspn(marks[i], ":"), mark_len = strlen(marks[i]);
+
+		if (colon >= before && len - (colon - before) >= mark_len &&
+		    memcmp(piece + colon - before, marks[i], mark_len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By their colons: the constants of a compiler are 10 MB, and its program waits for us. */
+static bool has_mark(const char *piece, size_t len)
+{
+	const char *colon = piece;
+
+	while ((colon = memchr(colon, ':', len - (size_t)(colon - piece)))) {
+		if (colon > piece && (colon[-1] == 'c' || colon[-1] == '>') &&
+		    is_mark(piece, len, (size_t)(colon - piece)))
+			return true;
+		colon++;
+	}
+	return false;
+}
+
+static bool section_has_mark(int fd, const Elf64_Shdr *section, char *piece)
+{
+	uint64_t at = 0;
+
+	while (at < section->sh_size && at < CONSTANTS_MAX) {
+		uint64_t left = section->sh_size - at;
+		size_t len = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+
+		if (!read_at(fd, piece, len, section->sh_offset + at))
+			return false;
+		if (has_mark(piece, len))
+			return true;
+		if (len == left)
+			break;
+		at += len - MARK_BYTES;
+	}
+	return false;
+}
+
+/* Looks through the constants of the file. */
+static bool constants_have_mark(int fd, char *piece)
+{
+	const uint64_t flags = SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR;
+	Elf64_Shdr section;
+	Elf64_Ehdr header;
+	uint32_t i;
+
+	if (!read_header(fd, &header))
+		return false;
+	for (i = 0; i < header.e_shnum; i++) {
+		if (!read_at(fd, &section, sizeof(section),
+			     header.e_shoff + (uint64_t)i * sizeof(section)))
+			return false;
+		if (section.sh_type == SHT_PROGBITS && (section.sh_flags & flags) == SHF_ALLOC &&
+		    section_has_mark(fd, &section, piece))
+			return true;
+	}
+	return false;
+}
+
 bool mt_allocator_in_file(int fd)
 {
 	struct search search = { .fd = fd };
@@ -170,6 +256,8 @@ bool mt_allocator_in_file(int fd)
 
 	own = piece && find_tables(&search) && find_places(&search, piece) &&
 	      is_defined(&search, piece);
+	if (piece && !own && search.stripped)
+		own = constants_have_mark(fd, piece);
 	free(piece);
 	return own;
 }

@@ -86,6 +86,16 @@ else
 	tap_skip "its own malloc, not to be read" "needs root, and a ${TMPDIR:-/tmp} that others can read"
 fi
 
+# Of a stripped file its own words are left.
+for words in '<jemalloc>: Out of memory' 'mimalloc: error: out of memory' 'tcmalloc: large alloc %zu'; do
+	printf 'extern const char own_words[];\nconst char own_words[] = "%s";\n' "$words" >"$WORK/words.c"
+	own "stripped, with the words ${words%%:*}" "own_stripped" -s '-DOWN(name)=own_##name' "$WORK/words.c"
+done
+cp "$PROGRAMS/blocks" "$WORK/stripped"
+strip "$WORK/stripped" || exit 1
+launch "$WORK/stripped" 100 333
+tap_equal "stripped, without such words: tracked" "100 0" "$(count_size run 333) $(grep -c 'untracked: pid' "$WORK/err")"
+
 # A name that is only used, or that is no function, or that a name ends with, is none of that.
 cat >"$WORK/innocent.c" <<'END'
 #include <stdlib.h>
@@ -158,6 +168,8 @@ END
 		}
 		cp "$WORK/rust/target/release/own_rust" "$WORK/own_rust"
 		not_seen "Rust with jemalloc ${features:-prefixed}" own_rust own-malloc
+		strip "$WORK/own_rust"
+		not_seen "Rust with jemalloc ${features:-prefixed}, stripped" own_rust own-malloc
 	done
 fi
 if command -v go >/dev/null && test "$(long short long)" = long; then
