@@ -66,8 +66,9 @@ struct mt_thread {
 			uint32_t covered; /* 1: see cover.h */
 		};
 	};
-	uint32_t stamp_mode;  /* enum mt_stamp_mode: the image's, at hand */
-	uint64_t fork_number; /* of the fork() that this thread is in, 0: none */
+	uint32_t stamp_mode;	/* enum mt_stamp_mode: the image's, at hand */
+	uint32_t child_filters; /* of no_syscalls, those of a vfork child of this thread */
+	uint64_t fork_number;	/* of the fork() that this thread is in, 0: none */
 	struct mt_deferred deferred[MT_DEFERRED_MAX];
 } __attribute__((aligned(MT_THREAD_ALIGN)));
 

@@ -3,8 +3,9 @@
  * exec and posix_spawn: an environment that lacks us gets us back, and one that would break its
  * image loses us.
  *
- * A vfork child comes here too: nothing is written but the stack frames of these functions, and
- * nothing is allocated. What the new image cannot use is left as the program gave it.
+ * A vfork child comes here too: nothing is written but the stack frames of these functions (and
+ * what is known of filters that it has set), and nothing is allocated. What the new image cannot
+ * use is left as the program gave it.
  */
 #include "preload/hooks.h"
 
@@ -19,6 +20,7 @@
 #include "preload/follow.h"
 #include "preload/image.h"
 #include "preload/real.h"
+#include "preload/sandbox.h"
 
 enum how { EXECVE, EXECVPE, FEXECVE, EXECVEAT, SPAWN, SPAWNP };
 
@@ -99,12 +101,20 @@ static __attribute__((noinline)) int pass_changed(const struct call *call,
 
 static int start(const struct call *call, char *const *environment)
 {
-	struct mt_follow_plan plan;
+	struct mt_follow_plan plan = { .pointers = 0 };
+	uint32_t filters;
+	int result;
 
-	if (!mt_follow.on || (call->path == NULL && call->how != FEXECVE))
-		return pass_on(call, environment);
-	plan = mt_follow_plan(environment, target_of(call));
-	return plan.pointers != 0 ? pass_changed(call, &plan) : pass_on(call, environment);
+	/* A vfork child may only exec: who spawns is its parent, and the child is over. */
+	if (call->how == SPAWN || call->how == SPAWNP)
+		(void)mt_sandbox_end_child();
+	if (mt_follow.on && (call->path != NULL || call->how == FEXECVE))
+		plan = mt_follow_plan(environment, target_of(call));
+	/* The parent goes on as soon as this has succeeded. */
+	filters = mt_sandbox_end_child();
+	result = plan.pointers != 0 ? pass_changed(call, &plan) : pass_on(call, environment);
+	mt_sandbox_resume_child(filters);
+	return result;
 }
 
 MT_HOOK int MT_NAME(execve)(const char *path, char *const arguments[], char *const environment[])

@@ -12,6 +12,7 @@
 #include "preload/cover.h"
 #include "preload/emit.h"
 #include "preload/real.h"
+#include "preload/sandbox.h"
 
 static void mark(struct mt_thread *thread, enum mt_rec_kind kind, uint64_t number, uint64_t size)
 {
@@ -64,6 +65,7 @@ static pid_t marked_fork(pid_t (*real)(void))
 
 	if (mt_unlikely(thread->guard == MT_GUARD_WRITE))
 		return fork_in_write(thread, real);
+	(void)mt_sandbox_end_child(); /* who forks is no vfork child: that is over */
 	number = next_number();
 	/* The child must not inherit a half-done registration. */
 	mt_attach();

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "common/raw_syscall.h"
 #include "preload/attach.h"
 #include "preload/emit.h"
 #include "preload/hooks.h"
@@ -29,6 +30,7 @@ struct undo {
 	enum forbidden forbidden;
 	uint64_t epoch;
 	uint32_t recording;
+	uint32_t childs; /* 1: by a vfork child */
 };
 
 static uint64_t noted_counter;
@@ -66,6 +68,41 @@ static void tell_time_by_counter(void)
 		mt_image.producer.now_ns = counted_ns;
 }
 
+/*
+ * Is this a child in its parent's memory? Asked before the first filter: there may be one that
+ * kills who asks. (So a child's second filter stays in force for its parent, who then starts others
+ * without us: they are listed.)
+ */
+static bool is_in_parents_memory(void)
+{
+	uint32_t slot = (uint32_t)mt_load_relaxed(&mt_wiped.epoch);
+	int32_t pid;
+
+	if (slot == 0 || mt_load_relaxed(&mt_image.producer.no_syscalls) != 0)
+		return false;
+	pid = mt_image.producer.procs[slot - 1].pid;
+	return pid != 0 && (int32_t)mt_syscall0(SYS_getpid) != pid;
+}
+
+uint32_t mt_sandbox_end_child(void)
+{
+	uint32_t filters = mt_thread.child_filters;
+
+	if (mt_unlikely(filters != 0)) {
+		mt_thread.child_filters = 0;
+		(void)mt_sub_acq_rel(&mt_image.producer.no_syscalls, filters);
+	}
+	return filters;
+}
+
+void mt_sandbox_resume_child(uint32_t filters)
+{
+	if (mt_unlikely(filters != 0)) {
+		mt_thread.child_filters = filters;
+		(void)mt_add_acq_rel(&mt_image.producer.no_syscalls, filters);
+	}
+}
+
 static struct undo forbid(enum forbidden forbidden)
 {
 	struct undo undo = { .forbidden = forbidden };
@@ -78,6 +115,8 @@ static struct undo forbid(enum forbidden forbidden)
 		return (struct undo){ .forbidden = FORBIDS_NOTHING };
 	if (forbidden == FORBIDS_CALLS) {
 		tell_time_by_counter();
+		undo.childs = is_in_parents_memory();
+		mt_thread.child_filters += undo.childs;
 		(void)mt_add_acq_rel(&mt_image.producer.no_syscalls, 1u); /* see take_back */
 	} else if (mt_image.stamp_mode != MT_STAMP_CLOCK) {
 		undo.epoch = mt_load_relaxed(&mt_wiped.epoch);
@@ -91,6 +130,7 @@ static struct undo forbid(enum forbidden forbidden)
 static void take_back(const struct undo *undo)
 {
 	if (undo->forbidden == FORBIDS_CALLS) {
+		mt_thread.child_filters -= undo->childs;
 		(void)mt_sub_acq_rel(&mt_image.producer.no_syscalls, 1u); /* as above */
 	} else if (undo->forbidden == FORBIDS_COUNTER) {
 		mt_store_release(&mt_wiped.epoch, undo->epoch);

@@ -106,4 +106,54 @@ bounded 60 "$PROGRAMS/deny" $EPERM "$numbers" "$LAUNCHER" --force -o "$WORK/run"
 	2>"$WORK/err"
 tap_equal "without madvise: ends as itself" 0 $?
 tap_check "without madvise: what is not recorded is counted ($(lost run))" test "$(lost run)" -ge 500
+
+# A vfork child that sets a filter for itself is no reason to start its parent's later children
+# without us; whether its own exec succeeds or not.
+cat >"$WORK/confines.c" <<'END'
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+	static struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { .len = 1, .filter = code };
+	pid_t child = vfork();
+	int status = 1;
+
+	if (child == 0) {
+		if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+			execl(argv[1], argv[1], NULL);
+		_exit(9);
+	}
+	waitpid(child, &status, 0);
+	if (!strcmp(argv[2], "spawn")) {
+		if (posix_spawn(&child, argv[3], NULL, NULL, argv + 3, environ))
+			return 8;
+	} else {
+		child = fork();
+		if (child == 0) {
+			execv(argv[3], argv + 3);
+			_exit(7);
+		}
+	}
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+END
+$(make_value CC) -w -o "$WORK/confines" "$WORK/confines.c" || exit 1
+for confined in "$(command -v true)" /no/such/program; do
+	for how in fork spawn; do
+		tracked "a vfork child that confines itself, then $confined, then a $how" \
+			"$WORK/confines" "$confined" "$how" "$PROGRAMS/blocks" 1000 12345
+		tap_equal "a vfork child that confines itself, then $confined, then a $how: every block is there" \
+			1000 "$(count_size run 12345)"
+	done
+done
 tap_done
