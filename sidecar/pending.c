@@ -125,6 +125,17 @@ void mt_pending_free(struct mt_order *order)
 		remove_head(order);
 }
 
+/*
+ * A further slot of a process that has one: its Fork was written, nothing is to come for this one.
+ * A program that makes such slots could hold everybody's events up otherwise.
+ */
+static bool is_surplus(const struct mt_order *order, const struct mt_bind *bind)
+{
+	const struct mt_process *process = mt_process_find(order, bind->claim.pid);
+
+	return process && !process->exited && process->image == bind->image && process->binds;
+}
+
 /* Is a stream of pid waiting for an event that comes before `node`? */
 static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 			    const struct mt_kev_node *node)
@@ -135,7 +146,7 @@ static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 			return true;
 	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next)
 		if (!bind->root && bind->claim.pid == pid &&
-		    bind->claim.claim_stamp < node->stamp &&
+		    bind->claim.claim_stamp < node->stamp && !is_surplus(order, bind) &&
 		    !mt_process_is_others(order, pid, bind->image))
 			return true;
 	return false;

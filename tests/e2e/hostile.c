@@ -10,6 +10,7 @@
  *   flip     two values in turn into each field, faster than anybody can look twice
  *   claims   every slot there is, claimed at once, by numbers that nobody has
  *   list     chunks linked in circles and into other threads' lists
+ *   twice    children that claim a second slot each under their own number, and end
  *   once     one stray write, into the chunk that it records to; then it only records, a lot
  */
 #include <signal.h>
@@ -244,12 +245,32 @@ static void write_list(void)
 	header->free_head = next_random() << 32 | (1 + next_random() % PLAYED_CHUNKS);
 }
 
+static void write_twice(void)
+{
+	pid_t child = fork();
+	uint32_t index;
+
+	if (child == 0) {
+		free(malloc(1)); /* has a slot of its own now */
+		index = atomic_fetch_add((_Atomic uint32_t *)&header->proc_bump, 1);
+		if (index >= header->proc_count)
+			_exit(0);
+		proc_slot(index)->pid = proc_slot(index)->tid = getpid();
+		proc_slot(index)->parent = 1;
+		proc_slot(index)->claim_stamp = mt_clock_read(header->counter);
+		atomic_store((_Atomic uint32_t *)&proc_slot(index)->state, MT_SLOT_ACTIVE);
+		usleep(2000);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
 static const struct attack {
 	const char *name;
 	void (*write)(void);
 } attacks[] = {
 	{ "random", write_random }, { "chosen", write_chosen }, { "flip", write_flip },
-	{ "claims", write_claims }, { "list", write_list },
+	{ "claims", write_claims }, { "list", write_list },	{ "twice", write_twice },
 };
 
 static double seconds_now(void)
@@ -265,7 +286,7 @@ static void attack(void (*write)(void), double seconds)
 	double end = seconds_now() + seconds;
 
 	while (seconds_now() < end)
-		for (int i = 0; i < (write == write_claims ? 1 : 100); i++)
+		for (int i = 0; i < (write == write_claims || write == write_twice ? 1 : 100); i++)
 			write();
 	_exit(0);
 }

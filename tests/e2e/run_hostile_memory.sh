@@ -8,7 +8,7 @@ seconds=$(long 1.5 20)
 most_kib=$(long 400000 400000)
 test -z "${MT_ASAN:-}" || most_kib=2000000
 
-test $# -gt 0 || set -- random chosen flip claims list
+test $# -gt 0 || set -- random chosen flip claims list twice
 for how; do
 	# The shell is a process like others, and so are those it starts beside the hostile one.
 	rm -f "$WORK/run"

@@ -146,3 +146,23 @@ Test(order_forks, grandchildren_have_what_is_left_of_it)
 	stats = finish("x0 m10 m20 +5 f10 m30 +6 m10 r20>40 f30 f10 f20 f20");
 	cr_assert_eq(stats.inherited_ends, 0);
 }
+
+/* Nothing is to come for it, and others do not wait for that. */
+Test(order_forks, a_second_slot_of_a_process_holds_nothing_up)
+{
+	uint32_t proc = image.proc;
+	struct mt_proc_birth again = {
+		.pid = CHILD, .tid = CHILD, .parent = 1, .stamp = bench.base + 22
+	};
+	struct mt_writer child = forked(20, CHILD, PID, &proc);
+
+	put(&child, 30, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	cr_assert_neq(mt_producer_claim_proc(&image.producer, &again), 0);
+	bench_run(&bench);
+	kernel(MT_KEV_EXIT, CHILD, 0, 40);
+	put(&one, 50, MT_REC_MALLOC, 0x20);
+	bench_run(&bench);
+	cr_assert(mt_order_process_done(bench.order, CHILD));
+	finish("x0 +5 m10 -5 m20");
+}
