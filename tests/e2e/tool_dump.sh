@@ -10,6 +10,16 @@ done
 gives "cut: ends with 3" 3 "$MEMTRACK" dump "$GOLDEN/truncated_tail.msgpack"
 tap_check "cut: what is whole is printed" cmp out "$GOLDEN/truncated_tail.ndjson"
 tap_check "cut: frame and offset are said" grep -q 'cut in frame 5 at offset 141497' err
+# Of a frame that was cut its whole blocks count. (Those of the golden files have one block each.)
+if command -v zstd >/dev/null; then
+	zstd -dcq "$GOLDEN/frames.msgpack" | zstd -q >one_frame
+	head -c "$(($(wc -c <one_frame) / 2))" one_frame >half_a_frame
+	gives "half a frame: ends with 3" 3 "$MEMTRACK" dump half_a_frame
+	lines=$(wc -l <out)
+	tap_check "half a frame: what its whole blocks hold is printed ($lines events)" test "$lines" -gt 1000 -a "$lines" -lt 5000
+	head -n "$lines" "$GOLDEN/frames.ndjson" >wanted
+	same_text "half a frame: from its beginning on" wanted out
+fi
 gives "damaged: ends with 3" 3 "$MEMTRACK" dump "$GOLDEN/corrupt_middle.msgpack"
 tap_check "damaged: frame and offset are said" grep -q 'damaged in frame 1 at offset 27924' err
 head -n 1000 "$GOLDEN/frames.ndjson" >wanted

@@ -29,6 +29,18 @@ tap_check "damaged: where is said" grep -q 'damaged in frame 1 at offset 27924' 
 tap_equal "damaged: frames keep their numbers" 1 "$(grep -c '"frames": 6' out)"
 tap_check "damaged: the note is there" grep -aq 'repaired' damaged
 
+cp damaged damaged_again
+printf '\377\377\377\377\377\377' | dd of=damaged_again bs=1 seek=$(($(wc -c <damaged) - 2000)) conv=notrunc 2>/dev/null
+"$MEMTRACK" dump damaged_again >out 2>err
+tap_check "damaged: the last frame is the fifth still" grep -q 'damaged in frame 5 at' err
+if command -v zstd >/dev/null; then
+	zstd -dcq "$GOLDEN/frames.msgpack" | zstd -q >one_frame
+	head -c "$(($(wc -c <one_frame) / 2))" one_frame >half_a_frame
+	"$MEMTRACK" dump half_a_frame >wanted 2>/dev/null
+	tap_check "half a frame: has events" test -s wanted
+	repaired half "half_a_frame" wanted
+fi
+
 # A recording whose recorder was killed, cut at many places: metadata stays, and it is closed.
 make_artifact tree
 sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" unclosed
@@ -75,6 +87,16 @@ for name in empty every_kind frames skippable stacks streamed_frame; do
 		fi
 	done
 done
+# What is not events stays too, in its place.
+"$MEMTRACK" recompress --force tree again >out
+for name in tree again; do
+	"$MEMTRACK" stat "$name" | tail -n +2 >"$name.stat"
+done
+same_text "recompressed: stat says the same of the run" tree.stat again.stat
+"$MEMTRACK" recompress --force "$GOLDEN/skippable.msgpack" again >out
+head -c 13 "$GOLDEN/skippable.msgpack" >wanted
+head -c 13 again >got
+tap_check "recompressed: another's skippable frame stays" cmp wanted got
 gives "a level" 0 "$MEMTRACK" recompress --force --codec zstd --level 3 "$GOLDEN/frames.msgpack" again
 cat "$GOLDEN/frames.msgpack" | "$MEMTRACK" recompress --keep-frames - piped >out
 tap_check "from a pipe" cmp hinted piped
