@@ -127,6 +127,10 @@ for source in tp_btf raw_tp tracepoint perf; do
 		has_not "$source: a long environment is read to its end" '"no_preload".*/true"'
 		has_not "$source: and known" '"env_unknown".*/true"'
 	fi
+	chunk=$(head -c 4093 /dev/zero | tr '\0' x)
+	if run "$source: a string that fills a chunk" -- env -i A="$chunk" LD_PRELOAD=libmemtrack-preload.so /bin/true; then
+		has_not "$source: what follows a string that fills a chunk is seen" '"no_preload".*/true"'
+	fi
 	if run "$source: a long LD_PRELOAD" -- env LD_PRELOAD="$long" /bin/true; then
 		has "$source: an LD_PRELOAD that is too long is not known" '"env_unknown".*/true"'
 	fi
