@@ -94,6 +94,7 @@ deep=$work
 i=0
 while [ $i -lt 120 ]; do deep=$deep/d$i; i=$((i + 1)); done
 mkdir -p "$deep"
+cp "$target" "$deep/kernel_maps_target" || exit 1
 
 for sources in "--process=tp_btf --exec-maps=vma_iter" "--process=tp_btf --exec-maps=perf --perf-all" \
 	       "--process=raw_tp --perf-tree" "--process=perf --perf-tree" "--process=perf --perf-all"; do
@@ -101,6 +102,7 @@ for sources in "--process=tp_btf --exec-maps=vma_iter" "--process=tp_btf --exec-
 	cp "$lib" "$deep/file"
 	check "plain files ($sources)" "$sources" "$target" "$work/maps" dlopen "$other" \
 		map "$deep/file" protect "$other"
+	check "a program deep down ($sources)" "$sources" "$deep/kernel_maps_target" "$work/maps" dlopen "$other"
 	check "deleted files and memfds ($sources)" "$sources" "$target" "$work/maps" \
 		deleted "$work/gone1" removed "$work/gone2" memfd "a memfd" memfd x
 	check "exec from a thread ($sources)" "$sources" "$target" "$work/maps" \
