@@ -30,7 +30,7 @@ import tempfile
 LIMIT_SECONDS = 100  # a test takes ten on a quiet machine
 PR_SET_CHILD_SUBREAPER = 36
 # What bootstrap, configure and make leave in a source folder: not copied again once it was.
-COPIED = {".c", ".h", ".cc", ".sh", ".py", ".map", ".in", ".mk", ".am", ".ac"}
+COPIED = {".c", ".h", ".cc", ".sh", ".py", ".map", ".in", ".mk", ".am", ".ac", ".m4"}
 
 
 class Rotten(Exception):
