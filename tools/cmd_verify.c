@@ -27,8 +27,9 @@ static const char help[] =
 	"  --no-hints    do not use or check what hints say of frames\n"
 	"  -h, --help    this text\n\n"
 	"Exit status: 0 clean, 1 contradictions, losses, or a recording that was not closed\n"
-	"(then nobody knows the losses), 2 wrong usage, 3 the file is cut or damaged: what is\n"
-	"whole before the first damage was verified.\n";
+	"(then nobody knows the losses) or that memtrack repair made out of a broken one,\n"
+	"2 wrong usage, 3 the file is cut or damaged: what is whole before the first damage\n"
+	"was verified.\n";
 
 static void on_finding(void *context, const struct mt_finding *finding)
 {
@@ -93,7 +94,9 @@ static int run_verify(struct mt_verify *verify, bool json)
 	damage = mt_input_verdict(&verify->input);
 	/* Without its end nobody knows what was lost. */
 	open = mt_input_state(&verify->input) == MT_INPUT_OPEN;
-	whole = !verify->info.lost && !verify->info.spoiled && !verify->info.unread &&
+	/* Nor what stood in the part that repair could not save. */
+	whole = !verify->info.repaired && !verify->info.lost && !verify->info.spoiled &&
+		!verify->info.unread &&
 		(!verify->require_complete || mt_run_info_complete(&verify->info));
 	clean = !mt_verify_contradictions(verify) && whole && !open;
 	verdict = damage ? "damaged" : clean ? "clean" : open ? "not closed" : "not clean";

@@ -148,6 +148,7 @@ int mt_run_info_init(struct mt_run_info *info, const struct mt_artifact_reader *
 
 	*info = (struct mt_run_info){ .reader = reader };
 	info->has_open = mt_artifact_reader_meta(reader, MT_META_OPEN, 0, &info->open);
+	info->repaired = mt_artifact_reader_meta(reader, MT_META_REPAIRED, 0, &map);
 	for (size_t i = 0; mt_artifact_reader_meta(reader, MT_META_CLOSED, i, &map); i++) {
 		info->has_closed = true;
 		info->closed = map;
@@ -182,8 +183,8 @@ bool mt_run_info_complete(const struct mt_run_info *info)
 {
 	uint64_t untracked;
 
-	return info->has_closed && info->losses_known && !info->lost && !info->spoiled &&
-	       !info->unread && !info->unheard &&
+	return info->has_closed && !info->repaired && info->losses_known && !info->lost &&
+	       !info->spoiled && !info->unread && !info->unheard &&
 	       mt_meta_get_u64(&info->closed, MT_KEY_UNTRACKED_COUNT, &untracked) && !untracked;
 }
 

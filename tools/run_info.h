@@ -32,6 +32,7 @@ struct mt_run_info {
 	const struct mt_artifact_reader *reader;
 	bool has_open;
 	bool has_closed;
+	bool repaired; /* memtrack repair could not save all of the file that it was made of */
 	struct mt_meta_value open;   /* the first */
 	struct mt_meta_value closed; /* the last */
 	bool losses_known;
@@ -55,7 +56,7 @@ struct mt_run_info {
 int mt_run_info_init(struct mt_run_info *info, const struct mt_artifact_reader *reader);
 void mt_run_info_fini(struct mt_run_info *info);
 
-/* True when the recorder says that nothing was lost and nothing ran untracked. */
+/* True when the recorder says that nothing was lost and nothing ran untracked, and all is there. */
 bool mt_run_info_complete(const struct mt_run_info *info);
 
 /* The recorder's reason for flagging this event, or -1. */

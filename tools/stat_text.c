@@ -40,7 +40,7 @@ static void print_bytes(mt_sum bytes)
 		printf(" (%s)", mt_size_text(bytes, size));
 }
 
-static void print_file(const struct mt_input *input)
+static void print_file(const struct mt_input *input, bool repaired)
 {
 	static const char *const states[] = {
 		[MT_INPUT_UNKNOWN] = "without metadata of ours",
@@ -59,6 +59,10 @@ static void print_file(const struct mt_input *input)
 		label("");
 		printf("%s: these figures are those of what could be read\n",
 		       input->damaged ? "DAMAGED" : "CUT");
+	}
+	if (repaired) {
+		label("");
+		puts("REPAIRED: what was cut or damaged is missing in these figures");
 	}
 	if (totals->unknown) {
 		label("");
@@ -195,6 +199,26 @@ static void print_unheard(const struct mt_run_info *info)
 	label("");
 	printf("untracked: %s that could not register: the recorder had no memory or descriptor\n",
 	       number(info->unheard));
+}
+
+/* Processes that outlived the recording: what they did later is in no count. */
+static void print_alive(const struct mt_run_info *info)
+{
+	struct mt_meta_value list, pid;
+	struct mt_mp_object key;
+	struct mt_meta_iter it;
+	uint64_t count = 0;
+
+	if (!info->has_closed || !mt_meta_get(&info->closed, MT_KEY_ALIVE, &list))
+		return;
+	it = mt_meta_iter(&list);
+	while (mt_meta_next(&it, &key, &pid))
+		count++;
+	if (!count)
+		return;
+	label("");
+	printf("still running when recording ended: %s %s\n", number(count),
+	       mt_plural(count, "process", "processes"));
 }
 
 static void print_coverage(const struct mt_run_info *info)
@@ -438,7 +462,7 @@ int mt_stat_print_text(struct mt_stat *stat)
 	size_t count = mt_replay_processes(stat->replay, &list);
 	int failed, status;
 
-	print_file(&stat->input);
+	print_file(&stat->input, stat->info.repaired);
 	print_command(&stat->info);
 	if (stat->info.has_closed)
 		print_exit(&stat->info.closed);
@@ -446,6 +470,7 @@ int mt_stat_print_text(struct mt_stat *stat)
 	print_live(stat);
 	print_losses(&stat->info);
 	print_coverage(&stat->info);
+	print_alive(&stat->info);
 	print_sources(&stat->info);
 	print_order(&stat->info);
 	print_contradictions(stat);

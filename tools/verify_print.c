@@ -126,6 +126,8 @@ int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
 		printf("inherited copies ended by an allocation over them: %s (no contradiction)\n",
 		       mt_sum_text(totals->inherited_ended, true, number));
 	print_losses(verify);
+	if (verify->info.repaired)
+		puts("repaired: what was cut or damaged in the recording is missing");
 	printf("verdict: %s\n", verdict);
 	return mt_output_end(stdout);
 }
@@ -179,6 +181,7 @@ static void put_summary(struct mt_json *json, const struct mt_verify *verify)
 		mt_json_null(json, "lost");
 	mt_json_u64(json, "damaged_buffers", info->spoiled);
 	mt_json_u64(json, "unread_buffers", info->unread);
+	mt_json_bool(json, "repaired", info->repaired);
 	mt_json_bool(json, "complete", mt_run_info_complete(info));
 	mt_json_begin(json, "losses", '{');
 	for (size_t i = 0; i < info->losses_count; i++)

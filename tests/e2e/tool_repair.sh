@@ -41,6 +41,18 @@ if command -v zstd >/dev/null; then
 	repaired half "half_a_frame" wanted
 fi
 
+# What could not be saved is missing for good: neither verify nor stat takes the rest for the whole.
+for name in cut damaged; do
+	"$MEMTRACK" verify "$name" >out
+	tap_check "$name, repaired: verify says why" grep -q '^repaired: what was cut or damaged' out
+	"$MEMTRACK" stat "$name" >out
+	tap_check "$name, repaired: stat says so" grep -q 'REPAIRED: ' out
+done
+"$MEMTRACK" stat frames.whole >out
+tap_check "it was whole: stat says nothing of repair" test "$(grep -c REPAIRED out)" -eq 0
+"$MEMTRACK" verify --json cut >out
+tap_check "cut, repaired: verify --json says why" grep -q '"repaired": true' out
+
 # A recording whose recorder was killed, cut at many places: metadata stays, and it is closed.
 make_artifact tree
 sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" unclosed
@@ -48,6 +60,9 @@ sed '/^meta closed/,$d' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartif
 repaired closed unclosed unclosed.lines
 "$MEMTRACK" stat closed >out 2>err
 tap_check "not closed: it is now" test ! -s err
+gives "not closed, repaired: contradicts nothing, and is not clean" 1 "$MEMTRACK" verify closed
+tap_equal "not closed, repaired: verify says so" "contradictions: none, verdict: not clean" \
+	"$(grep -E '^(contradictions|verdict):' out | paste -sd, | sed 's/,/, /')"
 size=$(wc -c <tree)
 bad=
 at=21

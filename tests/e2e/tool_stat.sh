@@ -27,6 +27,11 @@ tap_check "open: untracked images are not known" grep -q 'untracked: not known' 
 tap_equal "open: --json says so" '"state": "open",' "$("$MEMTRACK" stat --json open 2>err |
 	grep -o '"state": .*')"
 
+# What runs on when recording ends is not recorded further.
+sed 's/^map losses/array alive\nu64 - 7\nu64 - 9\nend\n&/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" alive
+"$MEMTRACK" stat alive >out
+tap_check "alive: processes that outlived the recording are said" grep -q 'still running when recording ended: 2 processes$' out
+
 # --wait ends when the file is closed, not before.
 bounded 0.5 "$MEMTRACK" stat --wait open >out 2>err
 tap_equal "--wait: still waits while the file is open" 124 $?
