@@ -390,26 +390,22 @@ int mt_live_table_remove(struct mt_live_table *table, uint64_t addr, struct mt_l
 bool mt_live_table_toggle(struct mt_live_table *table, uint64_t hash, bool begins,
 			  struct mt_live_block *block)
 {
-	/* Masks in the place of branches, which would be guessed wrong every other time. */
-	const uint64_t begun = 0 - (uint64_t)begins;
 	struct mt_live_bucket *bucket;
+	unsigned equal, slots, slot;
 	struct mt_live_page *page;
 	uint32_t size, owner;
-	unsigned equal, unused, slots, slot;
-	uint64_t odd;
 
 	if (!table->directory)
 		return false;
 	page = page_of(table, hash);
 	bucket = &page->buckets[(uint32_t)hash & page->mask];
 	equal = mt_live_bucket_matches(bucket, block->addr, false);
-	unused = ~(unsigned)bucket->used & ((1u << MT_LIVE_BUCKET_SLOTS) - 1);
-	slots = equal ^ ((equal ^ unused) & (unsigned)begun);
-	/* What begins must not be elsewhere, nor need a high entry, as a big block does. */
-	odd = begun & (equal | bucket->passed | block->size >> MT_LIVE_SMALL_BITS |
-		       mt_live_page_is_full(page));
-	odd |= (uint64_t)(bucket->big & equal) | (table->directory->refs ^ 1) | (page->refs ^ 1);
-	if (!slots || odd)
+	slots = begins ? ~(unsigned)bucket->used & ((1u << MT_LIVE_BUCKET_SLOTS) - 1) : equal;
+	/* What begins must not be elsewhere, nor need the high entry that a big block has. */
+	if (!slots ||
+	    (begins && (equal | bucket->passed | (block->size >> MT_LIVE_SMALL_BITS) |
+			mt_live_page_is_full(page))) ||
+	    (bucket->big & slots) || table->directory->refs > 1 || page->refs > 1)
 		return false;
 	slot = (unsigned)__builtin_ctz(slots);
 	size = mt_live_bucket_size(bucket, slot);
@@ -418,8 +414,8 @@ bool mt_live_table_toggle(struct mt_live_table *table, uint64_t hash, bool begin
 	mt_live_bucket_write(bucket, slot, block->addr, block->owner, (uint32_t)block->size);
 	bucket->used ^= (uint8_t)(1u << slot);
 	page->count += begins * 2u - 1;
-	block->size = size ^ ((size ^ block->size) & begun);
-	block->owner = owner ^ ((owner ^ block->owner) & (uint32_t)begun);
+	block->size = begins ? block->size : size;
+	block->owner = begins ? block->owner : owner;
 	return true;
 }
 

@@ -149,14 +149,12 @@ static inline bool run_plain(struct mt_replay_shard *shard, const struct mt_repl
 	struct mt_live_block block = { op->addr, op->size, op->owner, 0 };
 	struct mt_recent_free none, *recent;
 	bool begins = op->kind == MT_OP_BEGIN;
-	uintptr_t begun = 0 - (uintptr_t)begins;
 
 	if (op->kind == MT_OP_TURN || op->life >= shard->tables_count ||
 	    !mt_live_table_toggle(&shard->tables[op->life], hash, begins, &block))
 		return false;
 	recent = recent_of(shard, op->addr, op->owner);
-	recent = (struct mt_recent_free *)(((uintptr_t)recent & ~begun) |
-					   ((uintptr_t)&none & begun));
+	recent = begins ? &none : recent;
 	note_free(recent, step, op);
 	static_assert(MT_OP_NOTHING == 0 && MT_OP_BLOCK == 1, "the result is told by a sum");
 	op->result = !begins;
