@@ -41,11 +41,13 @@
 #define MT_SOCKET_PREFIX "memtrack-"
 #define MT_SOCKET_FILE	 "socket"
 #define MT_PULSE_FILE	 "pulse"
+/* Where --max-wait is shorter an answer may still take this long: the machine may be busy. */
+#define MT_PULSE_LEAST_MS 500
 
 enum mt_hello_flags {
 	MT_HELLO_ROOT = 1 << 0,	    /* the image that started the session (manual use) */
 	MT_HELLO_BYPASSED = 1 << 1, /* its executable defines malloc itself: we see nothing of it */
-	MT_HELLO_LEFT = 1 << 2,	    /* the sidecar's own: it waits for no answer any more */
+	MT_HELLO_LEFT = 1 << 2,	    /* the sidecar's own: it has gone, or waits no more */
 };
 
 struct mt_hello {

@@ -11,9 +11,8 @@
 #include "common/raw_syscall.h"
 #include "preload/stamp.h"
 
-#define MS_NS UINT64_C(1000000)
-/* Where --max-wait is shorter an answer may still take this long: the machine may be busy. */
-#define LEAST_NS (500 * MS_NS)
+#define MS_NS	 UINT64_C(1000000)
+#define LEAST_NS (MT_PULSE_LEAST_MS * MS_NS)
 /* An own look, whatever the file says: all may have been stopped, and go on just now. */
 #define LOOK_NS (200 * MS_NS)
 /* What seems older tells of clocks that differ (a time namespace). */

@@ -51,7 +51,10 @@ struct mt_coverage {
 	size_t alive;
 	size_t listed;
 	struct mt_coverage_totals totals;
-	struct mt_untracked untracked[UNTRACKED_MAX];
+	/* The list, and behind it the last ones that had no room there: a hello may be read late.
+	 */
+	struct mt_untracked untracked[2 * UNTRACKED_MAX];
+	size_t unlisted; /* so far; they have no path */
 	struct process *buckets[BUCKETS];
 };
 
@@ -195,18 +198,21 @@ static void add_untracked(struct mt_coverage *coverage, struct process *process,
 {
 	enum mt_untracked_reason reason = reason_of(process);
 	struct mt_untracked *entry;
+	bool listed;
 
 	if (reason == MT_UNTRACKED_UNKNOWN && !process->explained && may_be_loading(process))
 		reason = early;
 	if (reason == MT_UNTRACKED_UNKNOWN && !process->explained && process->library_mapped)
 		reason = MT_UNTRACKED_ELSEWHERE;
 	count(coverage, reason, true);
-	if (coverage->listed == UNTRACKED_MAX)
-		return;
-	entry = &coverage->untracked[coverage->listed++];
+	listed = coverage->listed < UNTRACKED_MAX;
+	entry = &coverage->untracked[listed ? coverage->listed++
+					    : UNTRACKED_MAX + coverage->unlisted++ % UNTRACKED_MAX];
 	entry->pid = process->pid;
 	entry->time_ns = process->exec_ns;
 	entry->reason = reason;
+	if (!listed)
+		return;
 	entry->path = process->path;
 	process->path = NULL;
 }
@@ -326,7 +332,7 @@ void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev 
 
 /*
  * The process, or this image of it, was over before its hello was read from the socket. Returns its
- * entry in the list of untracked images, or NULL.
+ * entry among the untracked images, or NULL.
  */
 static struct mt_untracked *find_over(struct mt_coverage *coverage, const struct process *process,
 				      pid_t pid, uint64_t time_ns)
@@ -335,10 +341,11 @@ static struct mt_untracked *find_over(struct mt_coverage *coverage, const struct
 
 	if (process && !(process->has_exec && time_ns < process->exec_ns))
 		return NULL;
-	for (i = coverage->listed; i-- > 0;) {
+	for (i = 2 * UNTRACKED_MAX; i-- > 0;) {
 		struct mt_untracked *entry = &coverage->untracked[i];
 
-		if (entry->pid == pid && entry->time_ns <= time_ns)
+		if ((i < coverage->listed || i >= UNTRACKED_MAX) && entry->pid == pid &&
+		    entry->time_ns <= time_ns)
 			return entry;
 	}
 	return NULL;
@@ -349,6 +356,10 @@ static void take_back(struct mt_coverage *coverage, struct mt_untracked *entry)
 	size_t i = (size_t)(entry - coverage->untracked);
 
 	count(coverage, entry->reason, false);
+	if (i >= UNTRACKED_MAX) {
+		entry->pid = 0; /* nobody's */
+		return;
+	}
 	free(entry->path);
 	coverage->listed--;
 	memmove(entry, entry + 1, (coverage->listed - i) * sizeof(*entry));

@@ -11,6 +11,7 @@
 #ifndef MT_SIDECAR_PULSE_H
 #define MT_SIDECAR_PULSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/control.h"
@@ -19,6 +20,8 @@ struct mt_pulse_writer {
 	int fd; /* -1: images do without */
 	struct mt_pulse pulse;
 	uint64_t every_ns;
+	uint64_t in_vain_ns; /* images give up when no sign of life came for so long */
+	uint64_t stood_from_ns, stood_to_ns; /* the last time that none came for so long */
 };
 
 /* Makes the file, as the user that the images run as. Without it they wait each for itself. */
@@ -27,6 +30,9 @@ void mt_pulse_open(struct mt_pulse_writer *writer, const char *directory, uint64
 /* Gives a sign of life, if the last one is old enough. To be called at least so often: */
 int mt_pulse_every_ms(const struct mt_pulse_writer *writer);
 void mt_pulse_beat(struct mt_pulse_writer *writer);
+
+/* Was there no sign of life at `time_ns` (CLOCK_MONOTONIC), for so long that images gave up? */
+bool mt_pulse_stood_still(const struct mt_pulse_writer *writer, uint64_t time_ns);
 
 void mt_pulse_close(struct mt_pulse_writer *writer);
 

@@ -296,7 +296,9 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 
 	if (run->ending)
 		return MT_WELCOME_ENDED;
-	if (hello->flags & MT_HELLO_LEFT) {
+	/* It gave up the wait; or it was killed in it, and is like any other that recorded little.
+	 */
+	if (hello->flags & MT_HELLO_LEFT && mt_pulse_stood_still(&run->pulse, hello->time_ns)) {
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns, MT_UNTRACKED_WAITED);
 		return MT_WELCOME_ENDED;
 	}

@@ -47,6 +47,8 @@ if grep -q '^Images .*[0-9] untracked' "$WORK/stat"; then
 	tap_equal "killed around exec: each image is one of tracked, untracked, ended before" \
 		"$(count_type run Exec)" "$(sed -n 's/^Images//p' "$WORK/stat" | tr -d , |
 			awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n }')"
+	tap_equal "killed around exec: none is told to have met a recorder that stood still" 0 \
+		"$(grep -c 'stood.still' "$WORK/stat")"
 else
 	tap_skip "killed around exec: each image is one of tracked, untracked, ended before" "not known here"
 fi

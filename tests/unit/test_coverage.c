@@ -101,6 +101,30 @@ Test(coverage, hello_in_vain_read_after_the_exit)
 	mt_coverage_free(coverage);
 }
 
+/* Of so many the list has no room for the last. */
+Test(coverage, hello_read_after_the_exit_of_one_that_is_not_listed)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+	const pid_t last = 1500;
+	size_t listed;
+
+	for (pid_t pid = 1; pid <= last; pid++) {
+		event(coverage, MT_KEV_EXEC, pid, 100, MT_EXEC_KNOWN, "/a");
+		event(coverage, MT_KEV_EXIT, pid, 200, 0, NULL);
+	}
+	listed = mt_coverage_untracked(coverage, &list);
+	cr_assert_lt(listed, (size_t)last);
+	mt_coverage_hello(coverage, last, 150);
+	mt_coverage_hello_in_vain(coverage, last - 1, 150, MT_UNTRACKED_WAITED);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).tracked, 1);
+	cr_assert_eq(totals_of(coverage).untracked, (uint64_t)last - 1);
+	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_WAITED], 1);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), listed);
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, loaded_but_of_another_run)
 {
 	struct mt_coverage *coverage = mt_coverage_new(true);
