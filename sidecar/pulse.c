@@ -16,6 +16,13 @@
 /* The file tells the age of the sidecar's last sign to within this share of --max-wait. */
 #define SHARE 4u
 
+static bool write_file(const struct mt_pulse_writer *writer, size_t bytes)
+{
+	const struct mt_pulse pulse = writer->pulse;
+
+	return pwrite(writer->fd, &pulse, bytes, 0) == (ssize_t)bytes;
+}
+
 void mt_pulse_open(struct mt_pulse_writer *writer, const char *directory, uint64_t max_wait_ms)
 {
 	uint64_t every_ms = max_wait_ms / SHARE;
@@ -45,7 +52,7 @@ void mt_pulse_open(struct mt_pulse_writer *writer, const char *directory, uint64
 	writer->fd = mt_move_fd_high(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 	if (writer->fd < 0)
 		return;
-	if (pwrite(writer->fd, &writer->pulse, sizeof(writer->pulse), 0) != sizeof(writer->pulse))
+	if (!write_file(writer, sizeof(writer->pulse)))
 		mt_pulse_close(writer);
 }
 
@@ -65,10 +72,8 @@ void mt_pulse_beat(struct mt_pulse_writer *writer)
 		writer->stood_to_ns = now_ns;
 	}
 	writer->pulse.beat_ns = now_ns;
-	/* A sign that was lost is followed by others. */
-	if (writer->fd >= 0 &&
-	    pwrite(writer->fd, &writer->pulse, offsetof(struct mt_pulse, given_up_ns), 0) < 0)
-		return;
+	if (writer->fd >= 0) /* a sign that is lost is followed by others */
+		(void)write_file(writer, offsetof(struct mt_pulse, given_up_ns));
 }
 
 bool mt_pulse_stood_still(const struct mt_pulse_writer *writer, uint64_t time_ns)
