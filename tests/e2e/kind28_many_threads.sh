@@ -8,7 +8,7 @@ need_product
 # KiB of shared memory that the program has touched are then in $WORK/out.
 spawned()
 {
-	tracked "$1" sh -c 'ls "/proc/$PPID/fd" | wc -l >"$4.before"
+	tracked "$1" "$TRACKED_SH" -c 'ls "/proc/$PPID/fd" | wc -l >"$4.before"
 		"$1" "$2" "$3" || exit
 		ls "/proc/$PPID/fd" | wc -l >"$4.after"
 		sed -n "s/^RssAnon:[^0-9]*\([0-9]*\) kB$/\1/p" "/proc/$PPID/status" >"$4.private"' sh \
