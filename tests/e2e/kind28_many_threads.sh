@@ -14,8 +14,9 @@ spawned()
 		sed -n "s/^RssAnon:[^0-9]*\([0-9]*\) kB$/\1/p" "/proc/$PPID/status" >"$4.private"' sh \
 		"$PROGRAMS/spawner" "$2" "$3" "$WORK/sidecar"
 	tap_equal "$1: one block each" "$(($2 + $3))" "$(count_size run 60001)"
+	# The programs that count are just being answered, by some descriptors.
 	tap_check "$1: no more descriptors in the sidecar ($(cat "$WORK/sidecar.before"), then $(cat "$WORK/sidecar.after"))" \
-		test "$(cat "$WORK/sidecar.after")" -le "$(($(cat "$WORK/sidecar.before") + 2))"
+		test "$(cat "$WORK/sidecar.after")" -le "$(($(cat "$WORK/sidecar.before") + 16))"
 	tap_check "$1: little private memory in the sidecar ($(cat "$WORK/sidecar.private") KiB)" \
 		test "$(cat "$WORK/sidecar.private")" -lt 65536
 }
