@@ -6,7 +6,14 @@
 #ifndef MT_COMMON_RAW_SYSCALL_H
 #define MT_COMMON_RAW_SYSCALL_H
 
+#include <stdbool.h>
 #include <sys/syscall.h>
+
+/* For results that are addresses, which may be negative numbers too. */
+static inline bool mt_syscall_failed(long result)
+{
+	return result < 0 && result >= -4095;
+}
 
 #if defined(__x86_64__)
 static inline long mt_syscall6(long number, long a, long b, long c, long d, long e, long f)

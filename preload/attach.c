@@ -76,7 +76,7 @@ static int map_segment(int fd, uint64_t total_bytes)
 #else
 		map = (void *)mt_syscall6(SYS_mmap, 0, (long)total_bytes, PROT_READ | PROT_WRITE,
 					  MAP_SHARED | MAP_NORESERVE, fd, 0);
-		error = (long)map < 0 && (long)map >= -4095 ? (int)(long)map : 0;
+		error = mt_syscall_failed((long)map) ? (int)(long)map : 0;
 #endif
 	}
 	(void)mt_syscall1(SYS_close, fd); /* nothing can be done about a failure */
@@ -104,7 +104,7 @@ static int make_page_wiped(void)
 		return (int)result;
 	result = mt_syscall6(SYS_mmap, page, MT_PAGE_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (result < 0 && result >= -4095)
+	if (mt_syscall_failed(result))
 		return (int)result;
 	return (int)mt_syscall3(SYS_madvise, page, MT_PAGE_BYTES, MADV_WIPEONFORK);
 }

@@ -16,11 +16,6 @@ static struct cover {
 	uint32_t proc_generation;
 } cover;
 
-static bool is_error(long result)
-{
-	return result < 0 && result >= -4095;
-}
-
 /* The segment's place in the process, and its length. */
 static long place(void)
 {
@@ -63,11 +58,11 @@ void mt_cover_begin(struct mt_thread *thread)
 	cover.segment = mt_load_relaxed(&mt_image.producer.no_syscalls) != 0
 				? 0
 				: mt_syscall4(SYS_mremap, place(), 0, length(), MREMAP_MAYMOVE);
-	if (is_error(cover.segment))
+	if (mt_syscall_failed(cover.segment))
 		cover.segment = 0;
 	own = mt_syscall6(SYS_mmap, place(), length(), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	if (is_error(own)) {
+	if (mt_syscall_failed(own)) {
 		mt_store_relaxed(&mt_image.recording, MT_RECORDING_OFF);
 		return;
 	}
@@ -127,8 +122,8 @@ void mt_cover_end(struct mt_thread *thread)
 	mt_image.proc = cover.proc;
 	mt_image.proc_generation = cover.proc_generation;
 	if (cover.segment == 0 ||
-	    is_error(mt_syscall5(SYS_mremap, cover.segment, length(), length(),
-				 MREMAP_MAYMOVE | MREMAP_FIXED, place()))) {
+	    mt_syscall_failed(mt_syscall5(SYS_mremap, cover.segment, length(), length(),
+					  MREMAP_MAYMOVE | MREMAP_FIXED, place()))) {
 		mt_store_relaxed(&mt_image.recording, MT_RECORDING_OFF);
 		return;
 	}

@@ -67,7 +67,7 @@ static void *raw_map(void *start, size_t len, int protection, int flags, int fd,
 {
 	long result = mt_syscall6(SYS_mmap, (long)start, (long)len, protection, flags, fd, offset);
 
-	return result < 0 && result >= -4095 ? MAP_FAILED : (void *)result;
+	return mt_syscall_failed(result) ? MAP_FAILED : (void *)result;
 }
 
 MT_HOOK void *MT_NAME(mmap)(void *start, size_t len, int protection, int flags, int fd,
@@ -134,7 +134,7 @@ MT_HOOK void *mt_hook_mremap(void *start, size_t old_len, size_t len, int flags,
 		long raw = mt_syscall5(SYS_mremap, (long)start, (long)old_len, (long)len, flags,
 				       (long)wanted);
 
-		return raw < 0 && raw >= -4095 ? MAP_FAILED : (void *)raw;
+		return mt_syscall_failed(raw) ? MAP_FAILED : (void *)raw;
 	}
 	recorded = is_programs(thread, __builtin_return_address(0));
 	/* A length of 0 makes a second mapping of shared memory. */

@@ -45,7 +45,7 @@ void mt_settings_add(char *entry)
 	/* Kept for good: the program may hold on to it. */
 	map = mt_syscall6(SYS_mmap, 0, (long)((count + 2) * sizeof(*larger)),
 			  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (map < 0 && map >= -4095)
+	if (mt_syscall_failed(map))
 		return;
 	larger = (char **)map;
 	if (count != 0)
