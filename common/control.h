@@ -24,7 +24,9 @@
  * Manual use: a root image without a session starts the sidecar itself, as
  *   memtrack-sidecar --attach <pid> --ready-fd <fd>
  * and reads the value of MEMTRACK_SESSION from that descriptor (ended by a newline; or an error
- * text after '!'), then says hello as others do and puts the value into its environment.
+ * text after '!'), then says hello as others do and puts the value into its environment. When no
+ * sidecar could be started it puts MEMTRACK_SESSION=none there: the rest of the tree does not try
+ * again, which may take a wait. A sidecar that cannot answer ends.
  */
 #ifndef MT_COMMON_CONTROL_H
 #define MT_COMMON_CONTROL_H
@@ -38,6 +40,7 @@
 #define MT_TOKEN_BYTES	   16
 
 #define MT_ENV_SESSION	 "MEMTRACK_SESSION"
+#define MT_SESSION_NONE	 "none"
 #define MT_SOCKET_PREFIX "memtrack-"
 #define MT_SOCKET_FILE	 "socket"
 #define MT_PULSE_FILE	 "pulse"

@@ -33,7 +33,7 @@ void *mt_harness_segment;
 #endif
 
 static struct mt_session session;
-static bool started_session; /* it is not yet in the environment */
+static bool started_session; /* or tried to: it is not yet in the environment */
 
 /* How much address space the segment may take: a quarter of what the limit leaves. */
 static uint64_t max_map_bytes(void)
@@ -217,6 +217,10 @@ static int find_session(char *const *environment, uint32_t *ret_flags)
 		if (!mt_follow_names_us(environment))
 			return -ENOENT;
 		error = mt_start_sidecar(environment, started, sizeof(started));
+		started_session = true;
+		/* The wait is one for the whole tree, and so is what was said. */
+		memcpy(session.entry, MT_ENV_SESSION "=" MT_SESSION_NONE,
+		       sizeof(MT_ENV_SESSION "=" MT_SESSION_NONE));
 		if (error != 0)
 			return error;
 		value = started;
@@ -255,7 +259,6 @@ static int attach(struct mt_thread *thread)
 	}
 	if (error != 0 && flags != 0)
 		mt_start_complain("the sidecar did not take this process");
-	started_session = error == 0 && flags != 0;
 	return error;
 }
 
@@ -298,7 +301,10 @@ void mt_attach(void)
 __attribute__((constructor)) static void meet_at_start(void)
 {
 	mt_attach();
-	/* Not sooner: a hook may have come before libc set its environment up. */
+	/*
+	 * Not sooner: a hook may have come before libc set its environment up. Also when it did not
+	 * take us: it may take the rest of the tree.
+	 */
 	if (started_session)
 		mt_settings_add(session.entry);
 }

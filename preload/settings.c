@@ -2,6 +2,7 @@
 #include "preload/settings.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,6 +33,30 @@ const char *mt_settings_get(char *const *environment, const char *name)
 			return *environment + len + 1;
 	}
 	return NULL;
+}
+
+uint64_t mt_settings_ms(char *const *environment, const char *name, uint64_t most)
+{
+	const char *c = mt_settings_get(environment, name);
+	uint64_t ms = 0, scale = 1000;
+
+	if (c == NULL || *c < '0' || *c > '9')
+		return most;
+	for (; *c >= '0' && *c <= '9'; c++) {
+		ms = ms * 10 + (uint64_t)(*c - '0');
+		if (ms > most)
+			return most;
+	}
+	if (strcmp(c, "ms") == 0)
+		return ms;
+	ms *= 1000;
+	if (*c == '.') {
+		for (c++; *c >= '0' && *c <= '9'; c++) {
+			scale /= 10;
+			ms += (uint64_t)(*c - '0') * scale;
+		}
+	}
+	return ms < most ? ms : most;
 }
 
 void mt_settings_add(char *entry)

@@ -18,8 +18,9 @@
 #include "preload/settings.h"
 #include "preload/stamp.h"
 
-#define SIDECAR	  "memtrack-sidecar"
-#define WAIT_NS	  ((uint64_t)MT_HELLO_WAIT_MS * 1000000u)
+#define SIDECAR "memtrack-sidecar"
+/* Its start may take this long also where --max-wait is shorter: the machine may be busy. */
+#define LEAST_MS  2000u
 #define NOT_THERE "!" SIDECAR " was not found; set MEMTRACK_SIDECAR to its path\n"
 
 struct launch {
@@ -28,6 +29,7 @@ struct launch {
 	char beside[PATH_MAX];	  /* where it is when we stand in a build or an install tree */
 	char pid[12];
 	int ready_fd; /* the end that it writes to */
+	uint64_t wait_ns;
 };
 
 void mt_start_complain(const char *reason)
@@ -155,8 +157,11 @@ static int launch_sidecar(const struct launch *launch)
 	return 0;
 }
 
-/* Reads one line, without its end. Returns 0 or a negative errno. */
-static int read_line(int fd, char *line, size_t line_bytes)
+/*
+ * Reads one line, without its end. Returns 0 or a negative errno. Who writes may live on and say
+ * nothing, and others than the sidecar may hold the pipe open (a script that started it).
+ */
+static int read_line(int fd, uint64_t wait_ns, char *line, size_t line_bytes)
 {
 	uint64_t since_ns = mt_stamp_clock_ns();
 	size_t len = 0;
@@ -181,7 +186,7 @@ static int read_line(int fd, char *line, size_t line_bytes)
 			*strchr(line, '\n') = '\0';
 			return 0;
 		}
-		if (mt_stamp_clock_ns() - since_ns > WAIT_NS)
+		if (mt_stamp_clock_ns() - since_ns > wait_ns)
 			return -ETIMEDOUT;
 	}
 	return -EMSGSIZE;
@@ -201,7 +206,7 @@ static int run(struct launch *launch, char *value, size_t value_bytes)
 	if (ends[1] >= 0)
 		(void)mt_syscall1(SYS_close, ends[1]); /* the sidecar has its own */
 	if (error == 0)
-		error = read_line(ends[0], value, value_bytes);
+		error = read_line(ends[0], launch->wait_ns, value, value_bytes);
 	if (ends[0] >= 0)
 		(void)mt_syscall1(SYS_close, ends[0]); /* only read from */
 	return error;
@@ -222,10 +227,12 @@ static void clean_environment(char *const *from, char **to)
 int mt_start_sidecar(char *const *environment, char *value, size_t value_bytes)
 {
 	struct launch launch = { .chosen = mt_settings_get(environment, "MEMTRACK_SIDECAR") };
+	uint64_t wait_ms = mt_settings_ms(environment, "MEMTRACK_MAX_WAIT", MT_HELLO_WAIT_MS);
 	size_t count = 0;
 	char **cleaned;
 	int error;
 
+	launch.wait_ns = (wait_ms < LEAST_MS ? LEAST_MS : wait_ms) * 1000000u;
 	while (environment[count] != NULL && count + 1 < MT_FOLLOW_POINTERS_MAX)
 		count++;
 	cleaned = alloca((count + 1) * sizeof(*cleaned));
@@ -238,7 +245,9 @@ int mt_start_sidecar(char *const *environment, char *value, size_t value_bytes)
 		mt_start_complain(value + 1);
 		return -ECANCELED;
 	}
-	if (error != 0)
+	if (error == -ETIMEDOUT)
+		mt_start_complain("the sidecar did not say that it is ready");
+	else if (error != 0)
 		mt_start_complain("the sidecar could not be started");
 	return error;
 }

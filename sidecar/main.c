@@ -136,18 +136,34 @@ fail:
 	return MT_EXIT_FAILURE;
 }
 
-static void answer(int fd, const char *text, const char *detail)
+/* Returns 0 or a negative errno; -EPIPE: the program is gone, or waits no more. */
+static int answer(int fd, const char *text, const char *detail)
 {
 	char line[1024];
+	ssize_t put;
 	int len = snprintf(line, sizeof(line), "%s%s\n", text, detail);
 
 	if (len >= (int)sizeof(line)) {
 		len = sizeof(line);
 		line[len - 1] = '\n';
 	}
-	/* If the program is gone, so is the reason to answer. */
-	if (write(fd, line, (size_t)len) < 0)
-		return;
+	do {
+		put = write(fd, line, (size_t)len);
+	} while (put < 0 && errno == EINTR);
+	if (put == len)
+		return 0;
+	return put < 0 ? -errno : -EIO;
+}
+
+/* The program says why, or that there is no sidecar, where it cannot be told why. */
+static void answer_error(int fd)
+{
+	char error[512];
+
+	snprintf(error, sizeof(error), "%s", mt_say_last_error());
+	mt_say_hold_errors(false);
+	if (answer(fd, "!", error) < 0)
+		mt_say_error("%s", error);
 }
 
 /* Nothing of the program's may be held open by a process that outlives it. */
@@ -166,6 +182,30 @@ static void detach(int ready_fd)
 		mt_say_let_go();
 }
 
+/* Returns 0 when the program knows that it is recorded, or a negative errno. */
+static int attach_start(struct mt_run *run, int ready_fd, struct mt_loop **ret_loop)
+{
+	int err;
+
+	/* Until it is answered, the program says our errors, as its own. */
+	mt_say_hold_errors(true);
+	err = mt_run_prepare(run);
+	if (!err)
+		err = mt_run_start(run);
+	if (!err)
+		err = make_loop(run, ret_loop);
+	if (err) {
+		answer_error(ready_fd);
+		return err;
+	}
+	mt_say_hold_errors(false);
+	err = answer(ready_fd, "", run->session.value);
+	/* Whoever waits learns it from our end. */
+	if (err && err != -EPIPE)
+		mt_say_error("cannot tell the program that it is recorded: %s", strerror(-err));
+	return err;
+}
+
 static int attach(struct mt_run *run)
 {
 	int ready_fd = (int)run->options->ready_fd;
@@ -174,21 +214,13 @@ static int attach(struct mt_run *run)
 
 	detach(ready_fd);
 	run->root = (pid_t)run->options->attach;
-	/* Until it is answered, the program says our errors, as its own. */
-	mt_say_hold_errors(true);
-	err = mt_run_prepare(run);
-	if (!err)
-		err = mt_run_start(run);
-	if (!err)
-		err = make_loop(run, &loop);
+	err = attach_start(run, ready_fd, &loop);
+	close(ready_fd);
 	if (err) {
-		answer(ready_fd, "!", mt_say_last_error());
+		mt_loop_free(loop);
 		mt_run_close(run, true);
 		return MT_EXIT_FAILURE;
 	}
-	mt_say_hold_errors(false);
-	answer(ready_fd, "", run->session.value);
-	close(ready_fd);
 	mt_session_clean_leftovers(&run->session);
 	mt_loop_run(loop);
 	mt_loop_free(loop);

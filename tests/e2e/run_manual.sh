@@ -121,4 +121,52 @@ LD_PRELOAD=$library "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
 tap_equal "an output that cannot be written: the program runs all the same" 0 $?
 sleep 0.5
 tap_equal "an output that cannot be written: it is said once" 1 "$(grep -c memtrack "$WORK/err")"
+
+# fails HOW SECONDS SAID: the tree starts a sidecar that is the script on standard input. It cannot
+# serve: the whole tree waits for at most so long, once, and runs; it is said, once, and why.
+fails()
+{
+	cat >"$WORK/sidecar" && chmod +x "$WORK/sidecar"
+	rm -f "$WORK/run" "$WORK/ended"
+	since=$(date +%s)
+	MT_SIDECAR=$(find_built memtrack-sidecar) MT_ENDED=$WORK/ended MEMTRACK_MAX_WAIT=0.1 \
+		MEMTRACK_SIDECAR=$WORK/sidecar LD_PRELOAD=$library bounded 60 sh -c \
+		'for i in 1 2 3 4; do "$1" 10 10; done; (exec "$1" 10 10) & wait $!
+		sleep "$2"; exit 7' sh "$PROGRAMS/blocks" "${LIVES:-0}" 2>"$WORK/err"
+	tap_equal "$1: the tree ends as itself" 7 $?
+	took=$(($(date +%s) - since))
+	tap_check "$1: it waits once and not for long ($took s)" test $took -le "$2"
+	tap_equal "$1: it is said once that nothing is tracked" 1 "$(grep -c 'runs untracked' "$WORK/err")"
+	tap_check "$1: it is said why" grep -q "^memtrack: $3" "$WORK/err"
+}
+MEMTRACK_OUTPUT=$WORK/run
+fails "a sidecar that is killed before it answers" 5 "the sidecar could not be started; " <<'END'
+#!/bin/sh
+kill -9 $$
+END
+fails "a sidecar that never answers" 7 "the sidecar did not say that it is ready; " <<'END'
+#!/bin/sh
+sleep 20
+END
+# Whoever started it holds the pipe to the program open for as long as it runs.
+fails "a sidecar whose answer fails" 5 "cannot tell the program that it is recorded: " <<'END'
+#!/bin/sh
+"$MT_SIDECAR" --attach "$2" --ready-fd 1 >/dev/full
+echo $? >"$MT_ENDED"
+END
+tap_equal "a sidecar whose answer fails: it ends" 125 "$(cat "$WORK/ended")"
+tap_check "a sidecar whose answer fails: nothing is left" test ! -e "$WORK/run"
+fails "a sidecar whose word of an error fails" 5 ".*: the artifact needs a file" <<'END'
+#!/bin/sh
+"$MT_SIDECAR" --attach "$2" --ready-fd 1 -o /dev/stdout >/dev/full
+END
+# It comes when nobody waits any more, while the program runs.
+LIVES=6
+fails "a sidecar that comes late" 12 "the sidecar did not say that it is ready; " <<'END'
+#!/bin/sh
+sleep 3
+"$MT_SIDECAR" "$@"
+echo $? >"$MT_ENDED"
+END
+tap_check "a sidecar that comes late: it ends" test -s "$WORK/ended"
 tap_done
