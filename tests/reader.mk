@@ -17,6 +17,7 @@ tests_unit_test_frame_crew_CFLAGS = $(codec_cflags)
 tests_unit_test_frame_crew_LDADD = $(codec_libs)
 endif
 
-reader_sh_tests = tests/e2e/tool_join.sh tests/e2e/tool_modules.sh tests/e2e/tool_repair.sh
+reader_sh_tests = tests/e2e/tool_join.sh tests/e2e/tool_modules.sh tests/e2e/tool_new_file.sh \
+	tests/e2e/tool_repair.sh
 dist_check_SCRIPTS += $(reader_sh_tests)
 TESTS += $(reader_sh_tests)

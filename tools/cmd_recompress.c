@@ -20,11 +20,12 @@ static const char help[] =
 	"usage: memtrack recompress [OPTION...] IN OUT\n"
 	"Writes an artifact anew, as memtrack-preload would: its frames with hints in front of\n"
 	"them, small ones joined. What is in it decompresses to the same bytes. Prints sizes and\n"
-	"how long an event takes to encode. IN may be - for standard input.\n\n"
+	"how long an event takes to encode. IN may be - for standard input, OUT - for standard\n"
+	"output.\n\n"
 	"  --codec CODEC  what makes the frames: fused (default) or zstd\n"
 	"  --keep-frames  do not join small frames: each keeps its number\n"
 	"  --level N      zstd level, for the frames that zstd makes (default -1)\n"
-	"  --force        replace OUT when it exists\n"
+	"  --force        replace OUT when it exists, once the new file is whole\n"
 	"  --no-hints     do not use or check what hints say of frames\n"
 	"  -h, --help     this text\n\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 IN is cut or damaged: memtrack repair\n"
@@ -182,35 +183,37 @@ static int prepare_to_join(struct recompress *rc)
 	return ret ? ret : mt_frame_refs_load(&rc->refs, reader);
 }
 
-static void print_bytes(const char *what, uint64_t bytes, double events)
+static void print_bytes(FILE *to, const char *what, uint64_t bytes, double events)
 {
-	printf("%-9s %" PRIu64 " %s, %.2f an event", what, bytes, mt_plural(bytes, "byte", "bytes"),
-	       (double)bytes / events);
+	fprintf(to, "%-9s %" PRIu64 " %s, %.2f an event", what, bytes,
+		mt_plural(bytes, "byte", "bytes"), (double)bytes / events);
 }
 
-static void print_sizes(const struct recompress *rc)
+static void print_sizes(const struct recompress *rc, FILE *to)
 {
 	uint64_t in = mt_artifact_reader_totals(rc->input.reader)->size, out = rc->out.writer.bytes;
 	double events = rc->out.events ? (double)rc->out.events : 1;
 
-	printf("events:   %" PRIu64 " in %" PRIu64 " %s, before in %" PRIu64 "\n", rc->out.events,
-	       rc->out.frames, mt_plural(rc->out.frames, "frame", "frames"),
-	       mt_artifact_reader_totals(rc->input.reader)->frames);
-	print_bytes("content:", rc->content, events);
-	printf("\n");
-	print_bytes("before:", in, events);
-	printf("\n");
-	print_bytes("after:", out, events);
-	printf(", %.3f of before\n", in ? (double)out / (double)in : 0);
-	printf("encoding: %.1f ns an event of one processor's time, with the check that it is the "
-	       "same\n",
-	       (double)rc->encode_ns / events);
+	fprintf(to, "events:   %" PRIu64 " in %" PRIu64 " %s, before in %" PRIu64 "\n",
+		rc->out.events, rc->out.frames, mt_plural(rc->out.frames, "frame", "frames"),
+		mt_artifact_reader_totals(rc->input.reader)->frames);
+	print_bytes(to, "content:", rc->content, events);
+	fprintf(to, "\n");
+	print_bytes(to, "before:", in, events);
+	fprintf(to, "\n");
+	print_bytes(to, "after:", out, events);
+	fprintf(to, ", %.3f of before\n", in ? (double)out / (double)in : 0);
+	fprintf(to,
+		"encoding: %.1f ns an event of one processor's time, with the check that it is the "
+		"same\n",
+		(double)rc->encode_ns / events);
 	if (rc->out.copied_as_bytes)
-		printf("%" PRIu64
-		       " %s msgpack that we would write otherwise: compressed as it is, without "
-		       "hint\n",
-		       rc->out.copied_as_bytes,
-		       mt_plural(rc->out.copied_as_bytes, "frame holds", "frames hold"));
+		fprintf(to,
+			"%" PRIu64
+			" %s msgpack that we would write otherwise: compressed as it is, without "
+			"hint\n",
+			rc->out.copied_as_bytes,
+			mt_plural(rc->out.copied_as_bytes, "frame holds", "frames hold"));
 }
 
 static int run_recompress(struct recompress *rc, const char *path, bool force,
@@ -250,8 +253,8 @@ static int run_recompress(struct recompress *rc, const char *path, bool force,
 	ret = mt_rewrite_close(&rc->out, true);
 	if (ret)
 		return ret;
-	print_sizes(rc);
-	return mt_output_end(stdout);
+	print_sizes(rc, mt_rewrite_report(&rc->out));
+	return mt_output_end(mt_rewrite_report(&rc->out));
 }
 
 /* Returns 0 or MT_EXIT_USAGE, said. */

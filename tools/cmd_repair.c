@@ -18,8 +18,9 @@ static const char help[] =
 	"usage: memtrack repair [OPTION...] IN OUT\n"
 	"Writes what is whole in a cut or damaged artifact into a new one: whole frames as they\n"
 	"are, the events in the whole blocks of a frame that was cut, the metadata; hints are\n"
-	"made anew, and a note says what is missing. IN may be - for standard input.\n\n"
-	"  --force       replace OUT when it exists\n"
+	"made anew, and a note says what is missing. IN may be - for standard input, OUT - for\n"
+	"standard output.\n\n"
+	"  --force       replace OUT when it exists, once the new file is whole\n"
 	"  -h, --help    this text\n\n"
 	"Exit status: 0 OUT holds what IN held, or all that was whole, 1 failed, 2 wrong usage.\n";
 
@@ -172,6 +173,7 @@ static int run_repair(struct repair *repair, const char *path, bool force)
 	static const struct mt_input_options reading = { .keep_going = true };
 	struct mt_input *input = &repair->input;
 	struct mt_artifact_batch batch;
+	FILE *to;
 	bool whole;
 	int ret;
 
@@ -193,11 +195,12 @@ static int run_repair(struct repair *repair, const char *path, bool force)
 		return ret;
 	/* Says what was wrong with IN; that OUT has what was whole, is what was asked for. */
 	(void)mt_input_verdict(input);
-	printf("%s: %" PRIu64 " %s in %" PRIu64 " %s%s\n", path, repair->out.events,
-	       mt_plural(repair->out.events, "event", "events"), repair->out.frames,
-	       mt_plural(repair->out.frames, "frame", "frames"),
-	       whole ? "; nothing was damaged" : "");
-	return mt_output_end(stdout);
+	to = mt_rewrite_report(&repair->out);
+	fprintf(to, "%s: %" PRIu64 " %s in %" PRIu64 " %s%s\n", repair->out.name,
+		repair->out.events, mt_plural(repair->out.events, "event", "events"),
+		repair->out.frames, mt_plural(repair->out.frames, "frame", "frames"),
+		whole ? "; nothing was damaged" : "");
+	return mt_output_end(to);
 }
 
 static int run(int argc, char **argv)

@@ -17,6 +17,7 @@ libmttools_la_SOURCES = \
 	tools/json_writer.c tools/json_writer.h \
 	tools/live_page.c tools/live_page.h tools/live_table.c tools/live_table.h \
 	tools/meta_json.c tools/meta_json.h \
+	tools/new_file.c tools/new_file.h \
 	tools/output.c tools/output.h \
 	tools/replay.c tools/replay.h \
 	tools/replay_account.c tools/replay_internal.h \

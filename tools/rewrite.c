@@ -2,12 +2,10 @@
 #include "tools/rewrite.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include "common/format.h"
@@ -35,34 +33,32 @@ static bool is_input(const struct mt_input *input, const char *name)
 {
 	struct stat in, out;
 
-	return !stat(name, &out) &&
+	return !stat(strcmp(name, "-") ? name : "/dev/stdout", &out) && S_ISREG(out.st_mode) &&
 	       !stat(strcmp(input->name, "standard input") ? input->name : "/dev/stdin", &in) &&
 	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
 int mt_rewrite_open(struct mt_rewrite *rw, struct mt_input *input, const char *name, bool force)
 {
-	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), ret;
+	const char *why;
+	int ret;
 
 	rw->input = input;
-	rw->name = name;
-	rw->fd = -1;
+	rw->name = strcmp(name, "-") ? name : "standard output";
+	rw->file.fd = -1;
 	if (is_input(input, name))
-		return failed(rw, name, "is the file that is read; name another one");
-	rw->fd = open(name, flags, 0666);
-	if (rw->fd < 0 && errno == EEXIST)
-		return failed(rw, name, "exists; use --force to replace it");
-	if (rw->fd < 0)
-		return failed(rw, name, strerror(errno));
-	rw->made = true;
-	ret = mt_artifact_writer_init(&rw->writer, rw->fd, 0);
+		return failed(rw, rw->name, "is the file that is read; name another one");
+	ret = mt_new_file_open(&rw->file, name, force, &why);
+	if (ret)
+		return failed(rw, rw->name, why ? why : strerror(-ret));
+	ret = mt_artifact_writer_init(&rw->writer, rw->file.fd, 0);
 	if (!ret && rw->codec == MT_REWRITE_FUSED)
 		ret = mt_frame_fused_new(rw->level, &rw->fused);
 	/* The serializer, which tells whether content is as we would make it. */
 	if (!ret)
 		ret = mt_frame_enc_new(rw->level, &rw->enc);
 	if (ret) {
-		(void)failed(rw, name, strerror(-ret));
+		(void)failed(rw, rw->name, strerror(-ret));
 		(void)mt_rewrite_close(rw, false);
 		return MT_EXIT_FAILED;
 	}
@@ -71,17 +67,19 @@ int mt_rewrite_open(struct mt_rewrite *rw, struct mt_input *input, const char *n
 
 int mt_rewrite_close(struct mt_rewrite *rw, bool keep)
 {
-	struct stat st;
+	const char *why;
 	int ret = 0;
 
 	if (rw->error)
 		ret = failed(rw, rw->name, strerror(-rw->error));
-	/* Only what a name can be taken from: never a device. */
-	if (rw->made && (ret || !keep) && !fstat(rw->fd, &st) && S_ISREG(st.st_mode))
-		(void)unlink(rw->name); /* half a file would be taken for a whole one */
-	if (rw->fd >= 0 && close(rw->fd) && !ret && keep)
-		ret = failed(rw, rw->name, strerror(errno));
-	rw->fd = -1;
+	if (keep && !ret) {
+		int err = mt_new_file_keep(&rw->file, &why);
+
+		if (err)
+			ret = failed(rw, rw->name, why ? why : strerror(-err));
+	} else {
+		mt_new_file_drop(&rw->file);
+	}
 	mt_frame_fused_free(rw->fused);
 	mt_frame_enc_free(rw->enc);
 	mt_frame_dec_free(rw->dec);
@@ -90,6 +88,11 @@ int mt_rewrite_close(struct mt_rewrite *rw, bool keep)
 	rw->fused = NULL;
 	rw->enc = NULL;
 	return ret;
+}
+
+FILE *mt_rewrite_report(const struct mt_rewrite *rw)
+{
+	return rw->file.is_stdout ? stderr : stdout;
 }
 
 static int append(struct mt_rewrite *rw, const void *bytes, size_t len)

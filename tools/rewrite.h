@@ -15,12 +15,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/artifact_writer.h"
 #include "common/buf.h"
 #include "common/frame_dec.h"
 #include "common/frame_hint.h"
 #include "tools/input.h"
+#include "tools/new_file.h"
 
 /* What makes frames. */
 enum mt_rewrite_codec { MT_REWRITE_FUSED, MT_REWRITE_ZSTD };
@@ -31,8 +33,7 @@ struct mt_frame_enc;
 struct mt_rewrite {
 	struct mt_input *input;
 	const char *name; /* of the new file */
-	int fd;
-	bool made; /* by us: to be removed when the work fails */
+	struct mt_new_file file;
 	struct mt_artifact_writer writer;
 	enum mt_rewrite_codec codec;
 	int level;
@@ -51,12 +52,15 @@ struct mt_rewrite {
 };
 
 /*
- * Makes the file of that name, which must not be the input's; an existing one is
- * an error unless `force`. Returns 0 or MT_EXIT_FAILED, said.
+ * Begins the file of that name, which must not be the input's; an existing one is
+ * an error unless `force`, and stays as it is until close(). Returns 0 or
+ * MT_EXIT_FAILED, said.
  */
 int mt_rewrite_open(struct mt_rewrite *rw, struct mt_input *input, const char *name, bool force);
-/* Ends the file, or removes it unless `keep`. Returns 0 or MT_EXIT_FAILED, said. */
+/* Puts the file in its place, or lets go of it unless `keep`. Returns 0 or MT_EXIT_FAILED, said. */
 int mt_rewrite_close(struct mt_rewrite *rw, bool keep);
+/* Where what else is to be said goes: not into the new file. */
+FILE *mt_rewrite_report(const struct mt_rewrite *rw);
 
 /* All of these: 0 or a negative errno, which sticks in rw->error. */
 

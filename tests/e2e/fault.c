@@ -98,6 +98,10 @@ void *__libc_memalign(size_t alignment, size_t size);
 	X(stat, EACCES)              \
 	X(fchmod, EPERM)             \
 	X(flock, ENOLCK)             \
+	X(fchown, EPERM)             \
+	X(fsync, EIO)                \
+	X(link, EPERM)               \
+	X(renameat2, EINVAL)         \
 	X(lstat, EACCES)             \
 	X(access, EACCES)            \
 	X(fgetxattr, EIO)            \
@@ -471,6 +475,12 @@ PASS(int, madvise, (void *at, size_t len, int advice), (at, len, advice), -1)
 PASS(struct dirent *, readdir, (DIR * dir), (dir), NULL)
 PASS(int, flock, (int fd, int how), (fd, how), -1)
 PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
+PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1)
+PASS(int, fsync, (int fd), (fd), -1)
+PASS(int, link, (const char *from, const char *to), (from, to), -1)
+PASS(int, renameat2,
+     (int from_folder, const char *from, int to_folder, const char *to, unsigned flags),
+     (from_folder, from, to_folder, to, flags), -1)
 PASS(int, lstat, (const char *path, struct stat *st), (path, st), -1)
 PASS(int, access, (const char *path, int how), (path, how), -1)
 PASS(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t size),
