@@ -120,6 +120,7 @@ static int run_command(struct mt_run *run)
 		return cannot_run(options->command[0], err);
 	}
 	/* Now the loader is at work, and nobody waits for us. */
+	mt_output_begun(&run->output);
 	mt_session_clean_leftovers(&run->session);
 	mt_loop_run(loop);
 	mt_loop_free(loop);

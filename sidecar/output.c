@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -63,6 +64,62 @@ static int open_in(const char *directory, pid_t root, struct mt_output *output)
 	return -EEXIST;
 }
 
+/* Takes the name of a file in the folder of what is replaced. */
+static int make_beside(struct mt_output *output, const struct stat *old)
+{
+	const char *slash;
+	int fd;
+
+	if (!realpath(output->path, output->target))
+		return -errno;
+	slash = strrchr(output->target, '/');
+	if (!slash || snprintf(output->temporary, sizeof(output->temporary), "%.*s.memtrack-XXXXXX",
+			       (int)(slash - output->target) + 1,
+			       output->target) >= (int)sizeof(output->temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(output->temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* It belongs to whom the old one did, and is as open, as far as we may. */
+	if ((old->st_uid != geteuid() || old->st_gid != getegid()) &&
+	    fchown(fd, old->st_uid, old->st_gid) < 0)
+		errno = 0;
+	if (fchmod(fd, old->st_mode & 0777) < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		errno = 0;
+	return fd;
+}
+
+/* `fd` is the file that is replaced, open and locked. Takes it over. */
+static int replace(struct mt_output *output, int fd, const struct stat *old)
+{
+	struct stat st;
+	int beside;
+
+	/* The run that had it locked until now may have put another one in its place. */
+	if (stat(output->path, &st) < 0 || st.st_ino != old->st_ino || st.st_dev != old->st_dev) {
+		mt_say_error("%s was just made by another run: choose another name", output->path);
+		close(fd);
+		return -EBUSY;
+	}
+	beside = make_beside(output, old);
+	if (beside >= 0) {
+		output->old_fd = mt_move_fd_high(fd);
+		output->fd = mt_move_fd_high(beside);
+		return 0;
+	}
+	/* Only the file itself may be written: then it is gone from here on. */
+	output->temporary[0] = '\0';
+	if (ftruncate(fd, 0) < 0) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	output->made = lstat(output->path, &st) == 0 && S_ISREG(st.st_mode);
+	output->fd = mt_move_fd_high(fd);
+	return 0;
+}
+
 static int open_existing(struct mt_output *output, bool force)
 {
 	struct stat st;
@@ -92,18 +149,17 @@ static int open_existing(struct mt_output *output, bool force)
 	fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
-	if (S_ISREG(st.st_mode)) {
-		err = keep_others_out(output, fd);
-		if (!err && ftruncate(fd, 0) < 0)
-			err = -errno;
+	if (!S_ISREG(st.st_mode)) {
+		output->fd = mt_move_fd_high(fd);
+		return 0;
 	}
-	if (err) {
-		close(fd);
-		return err;
-	}
-	output->made = lstat(output->path, &st) == 0 && S_ISREG(st.st_mode);
-	output->fd = mt_move_fd_high(fd);
-	return 0;
+	err = keep_others_out(output, fd);
+	if (!err && fstat(fd, &st) < 0)
+		err = -errno;
+	if (!err)
+		return replace(output, fd, &st);
+	close(fd);
+	return err;
 }
 
 /* Ours are others than the caller's: what is written there would be gone. */
@@ -129,6 +185,7 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 
 	memset(ret_output, 0, sizeof(*ret_output));
 	ret_output->fd = -1;
+	ret_output->old_fd = -1;
 	if (where && is_descriptor(where)) {
 		mt_say_error(
 			"--output=%s: the artifact needs a file of its own, not a descriptor%s",
@@ -157,17 +214,35 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 	return err;
 }
 
+void mt_output_begun(struct mt_output *output)
+{
+	if (output->temporary[0] && rename(output->temporary, output->target) < 0) {
+		mt_say_error("%s cannot be replaced: %s; recording into %s", output->path,
+			     strerror(errno), output->temporary);
+		strcpy(output->path, output->temporary);
+	}
+	output->temporary[0] = '\0';
+	if (output->old_fd >= 0)
+		close(output->old_fd);
+	output->old_fd = -1;
+}
+
 void mt_output_discard(struct mt_output *output)
 {
 	struct stat st;
 
-	if (output->made)
+	if (output->temporary[0])
+		unlink(output->temporary);
+	else if (output->made)
 		unlink(output->path);
 	else if (output->fd >= 0 && fstat(output->fd, &st) == 0 && S_ISREG(st.st_mode) &&
 		 ftruncate(output->fd, 0) < 0)
 		mt_say_error("%s cannot be emptied: %s", output->path, strerror(errno));
 	if (output->fd >= 0)
 		close(output->fd);
+	if (output->old_fd >= 0)
+		close(output->old_fd);
 	output->fd = -1;
+	output->old_fd = -1;
 	output->made = false;
 }

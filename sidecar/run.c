@@ -64,6 +64,7 @@ int mt_run_prepare(struct mt_run *run)
 	int err;
 
 	run->output.fd = -1;
+	run->output.old_fd = -1;
 	run->child.gate = -1;
 	run->pulse.fd = -1;
 	err = mt_identity_find(options->as_root || !run->has_child, &run->identity);

@@ -101,6 +101,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 	X(fchown, EPERM)             \
 	X(fsync, EIO)                \
 	X(link, EPERM)               \
+	X(rename, EBUSY)             \
 	X(renameat2, EINVAL)         \
 	X(lstat, EACCES)             \
 	X(access, EACCES)            \
@@ -478,6 +479,7 @@ PASS(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
 PASS(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1)
 PASS(int, fsync, (int fd), (fd), -1)
 PASS(int, link, (const char *from, const char *to), (from, to), -1)
+PASS(int, rename, (const char *from, const char *to), (from, to), -1)
 PASS(int, renameat2,
      (int from_folder, const char *from, int to_folder, const char *to, unsigned flags),
      (from_folder, from, to_folder, to, flags), -1)

@@ -60,9 +60,14 @@ for name in taken link; do
 	echo "of another day" >taken
 	ln -sf taken link
 	"$LAUNCHER" -q --force -o $name no-such-command 2>"$WORK/err"
-	tap_equal "a command that is not there leaves nothing of the file that it was to replace ($name)" "127 0" \
-		"$? $(cat taken 2>/dev/null | wc -c)"
+	tap_equal "a command that is not there leaves the file that it was to replace ($name)" \
+		"127 of another day" "$? $(cat taken)"
 done
+chmod 640 taken
+"$LAUNCHER" -q --force -o link -- true 2>"$WORK/err"
+tap_equal "a run that began replaces it: through the link, and with its mode" "0 link 640" \
+	"$("$MEMTRACK" verify taken >"$WORK/out"; echo $?) $(test -h link && echo link) $(stat -c %a taken)"
+tap_equal "nothing is left beside it" 0 "$(ls -A | grep -c '^\.memtrack-')"
 
 # Two runs that name one file: the second is told, and the first has it whole.
 track_one() { "$LAUNCHER" -q --force -o one "$@"; }
