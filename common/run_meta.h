@@ -120,12 +120,23 @@ enum mt_anomaly_reason {
 		"unknown_free", "live_alloc" \
 	}
 
-/* Names of losses: those of enum mt_lost in its order, then those of the sidecar itself. */
-#define MT_LOSS_NAMES                                                       \
-	{                                                                   \
-		"policy", "timeout", "no_slot", "sandbox", "signal", "late" \
-	}
-#define MT_LOSS_WRITE  "write"	/* the file could not take them (disk full, size limit) */
-#define MT_LOSS_KERNEL "kernel" /* records that did not fit into the kernel's rings */
+struct mt_loss_words {
+	const char *name;
+	const char *text;
+};
+
+/*
+ * Causes of losses: their names in the artifact, and what they are to a user. First those of enum
+ * mt_lost in its order, then those of the sidecar itself.
+ */
+#define MT_LOSS_TABLE(X)                                                            \
+	X("policy", "buffers were full (--on-full=drop)")                           \
+	X("timeout", "buffers were full for longer than --max-wait")                \
+	X("no_slot", "too many processes or threads at once")                       \
+	X("sandbox", "the program's sandbox forbids what recording needs")          \
+	X("signal", "a signal handler allocated while its thread wrote a record")   \
+	X("late", "the end of their process had to be written before them")         \
+	X("write", "the file took no more (disk full, --max-file-size, ulimit -f)") \
+	X("kernel", "kernel events came faster than they were read, or found no memory")
 
 #endif

@@ -20,6 +20,7 @@ enum mt_loss_cause {
 	MT_LOSS_SANDBOX = MT_LOST_SANDBOX,
 	MT_LOSS_SIGNAL = MT_LOST_SIGNAL,
 	MT_LOSS_LATE = MT_LOST_LATE,
+	/* As MT_LOSS_TABLE goes on. */
 	MT_LOSS_AT_WRITE = MT_LOST_CAUSES, /* recorded, and could not be written to the file */
 	MT_LOSS_AT_KERNEL,		   /* kernel events that did not fit their ring */
 	MT_LOSS_CAUSES
@@ -42,7 +43,7 @@ bool mt_loss_is_none(const struct mt_loss *loss);
 /* "policy", "timeout", ...: as the artifact's metadata name it. */
 const char *mt_loss_name(unsigned cause);
 
-/* "buffers full (policy drop)", ...: for people. */
+/* "buffers were full (--on-full=drop)", ...: for people. */
 const char *mt_loss_text(unsigned cause);
 
 #endif

@@ -24,14 +24,15 @@ static void report_file(const struct mt_run *run)
 		return;
 	/* Also when quiet: the file is what was asked for. */
 	if (run->write_error == EFBIG)
-		mt_say_error("%s is incomplete: %s was reached, %" PRIu64 " event%s not written",
+		mt_say_error("%s is incomplete: %s was reached, %" PRIu64 " event%s lost (%s)",
 			     run->output.path,
 			     run->options->max_file_bytes ? "--max-file-size"
 							  : "the limit on file sizes (ulimit -f)",
-			     lost, plural(lost));
+			     lost, plural(lost), mt_loss_name(MT_LOSS_AT_WRITE));
 	else
-		mt_say_error("%s is incomplete: %s, %" PRIu64 " event%s not written",
-			     run->output.path, strerror(run->write_error), lost, plural(lost));
+		mt_say_error("%s is incomplete: %s, %" PRIu64 " event%s lost (%s)",
+			     run->output.path, strerror(run->write_error), lost, plural(lost),
+			     mt_loss_name(MT_LOSS_AT_WRITE));
 }
 
 static void report_losses(const struct mt_run *run)
@@ -42,8 +43,8 @@ static void report_losses(const struct mt_run *run)
 		uint64_t count = run->loss.by_cause[i];
 
 		if (count && i != MT_LOSS_AT_WRITE)
-			mt_say_note("lost %" PRIu64 " record%s: %s", count, plural(count),
-				    mt_loss_text(i));
+			mt_say_note("lost %" PRIu64 " record%s: %s: %s", count, plural(count),
+				    mt_loss_name(i), mt_loss_text(i));
 	}
 	if (run->loss.corrupt_streams)
 		mt_say_note("%" PRIu64 " thread%s overwrote the recording memory: what followed "

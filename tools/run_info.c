@@ -179,6 +179,20 @@ void mt_run_info_fini(struct mt_run_info *info)
 	free(info->processes);
 }
 
+const char *mt_run_loss_text(const struct mt_run_loss *loss)
+{
+	static const struct mt_loss_words words[] = {
+#define ROW(name, text) { name, text },
+		MT_LOSS_TABLE(ROW)
+#undef ROW
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i].name, loss->cause))
+			return words[i].text;
+	return NULL;
+}
+
 bool mt_run_info_complete(const struct mt_run_info *info)
 {
 	uint64_t untracked;

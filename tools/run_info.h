@@ -63,6 +63,9 @@ bool mt_run_info_complete(const struct mt_run_info *info);
 int mt_run_info_flagged(const struct mt_run_info *info, uint64_t frame, uint64_t index);
 const char *mt_anomaly_name(int reason);
 
+/* What a cause of losses is, in the recorder's words; NULL: a newer one knows it. */
+const char *mt_run_loss_text(const struct mt_run_loss *loss);
+
 /* The next untracked image of all "closed" frames: starts from a zeroed walk. */
 struct mt_untracked_walk {
 	size_t frame;

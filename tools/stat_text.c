@@ -162,6 +162,14 @@ static void print_losses(const struct mt_run_info *info)
 				     sizeof(cause)),
 		       number(info->losses[i].count));
 	putchar('\n');
+	for (size_t i = 0; i < info->losses_count; i++) {
+		const char *text = mt_run_loss_text(&info->losses[i]);
+
+		if (!text)
+			continue;
+		label("");
+		printf("%s: %s\n", info->losses[i].cause, text);
+	}
 }
 
 static void print_untracked(const struct mt_run_info *info)

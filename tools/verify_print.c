@@ -80,6 +80,12 @@ static void print_losses(const struct mt_verify *verify)
 				     sizeof(cause)),
 		       info->losses[i].count);
 	putchar('\n');
+	for (size_t i = 0; i < info->losses_count; i++) {
+		const char *text = mt_run_loss_text(&info->losses[i]);
+
+		if (text)
+			printf("  %s: %s\n", info->losses[i].cause, text);
+	}
 	if (info->spoiled)
 		printf("damaged buffers: of %s %s; what was left in them is not known\n",
 		       mt_sum_text(info->spoiled, true, number),

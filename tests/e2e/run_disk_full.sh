@@ -11,6 +11,9 @@ limited()
 	tap_equal "$1: the program ends well" "0 done" "$2 $(tail -n 1 "$WORK/out")"
 	tap_check "$1: it is said, also with -q" grep -q 'is incomplete' "$WORK/err"
 	tap_equal "$1: nothing else is" 1 "$(wc -l <"$WORK/err")"
+	"$MEMTRACK" verify "$WORK/kept" >"$WORK/stat" 2>&1
+	tap_equal "$1: verify counts as many, of the same cause" "$(sed -n 's/.*, \([0-9]*\) events lost (\(.*\))$/\2 \1/p' "$WORK/err")" \
+		"$(sed -n 's/^losses: .*: //p' "$WORK/stat")"
 	"$MEMTRACK" stat "$WORK/kept" >"$WORK/stat" 2>&1
 	tap_check "$1: stat reads what is there" grep -qi malloc "$WORK/stat"
 }

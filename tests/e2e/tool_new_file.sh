@@ -20,7 +20,11 @@ ended()
 	echo "of another day" >old
 	bounded 60 "$@" "$MEMTRACK" recompress --force --codec zstd --level 19 --keep-frames large old \
 		>out 2>err &
-	wait_for 20 sh -c 'ls -A | grep "^\.memtrack-"'
+	if ! wait_for 10 sh -c 'ls -A | grep "^\.memtrack-"'; then
+		tap_fail "$ended_by: the new file is made beside the old one" err
+		kill $!
+		return
+	fi
 	tap_equal "$ended_by: the old file is there while the new one is made" "of another day" "$(cat old)"
 	kill -"$ended_by" "$(ls -A | sed -n 's/^\.memtrack-\([0-9]*\)-.*/\1/p')"
 	wait $!

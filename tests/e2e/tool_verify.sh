@@ -20,6 +20,7 @@ tap_equal "--limit 0: no place" 0 "$(grep -c '^frame ' out)"
 sed 's/^map losses/&\nu64 policy 3/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" lossy
 gives "losses: ends with 1" 1 "$MEMTRACK" verify lossy
 tap_check "losses: are said by cause" grep -q '^losses: 3 records: policy 3' out
+tap_check "losses: the cause is explained" grep -q '^  policy: buffers were full' out
 
 sed 's/^map order_stats/&\nu64 corrupt_streams 2/' "$SCRIPTS/tree.script" | "$MT_BUILDDIR/tests/e2e/mkartifact" spoiled
 gives "damaged buffers: ends with 1" 1 "$MEMTRACK" verify spoiled
