@@ -151,7 +151,7 @@ static void missing_write(struct mt_kernel *kernel, int perf_err)
 			 perf_why(perf_err));
 }
 
-/* A forced source that is not there, and FULL without all of it: its name, else NULL. */
+/* A forced source that is not there: its name; FULL without all of it: empty; else NULL. */
 static const char *demand_unmet(const struct mt_kernel_options *options,
 				const struct mt_kernel_report *report)
 {
@@ -162,8 +162,22 @@ static const char *demand_unmet(const struct mt_kernel_options *options,
 	if (options->force_later_maps && !is(options->force_later_maps, report->later_maps))
 		return options->force_later_maps;
 	if (options->level == MT_KERNEL_FULL && !is(report->exec_maps, "vma_iter"))
-		return "vma_iter";
+		return "";
 	return NULL;
+}
+
+static void unmet_write(struct mt_kernel *kernel, const char *unmet,
+			struct mt_kernel_report *report)
+{
+	if (*unmet)
+		snprintf(report->missing, sizeof(report->missing),
+			 "the demanded kernel source %.32s cannot be had: %s", unmet,
+			 kernel->bpf_why[0] ? kernel->bpf_why : "this kernel does not have it");
+	else
+		snprintf(report->missing, sizeof(report->missing),
+			 "eBPF cannot be used as --bpf=full demands: %s; --bpf=auto takes what "
+			 "there is",
+			 kernel->bpf_why[0] ? kernel->bpf_why : "mappings at exec need Linux 6.7");
 }
 
 static void sources_open(struct mt_kernel *kernel)
@@ -209,9 +223,7 @@ int mt_kernel_open(const struct mt_kernel_options *options, struct mt_kernel **r
 	*ret_report = kernel->report;
 	if (unmet) {
 		err = -ENOTSUP;
-		snprintf(ret_report->missing, sizeof(ret_report->missing),
-			 "the demanded kernel source %.32s cannot be had: %s", unmet,
-			 kernel->bpf_why[0] ? kernel->bpf_why : "this kernel does not have it");
+		unmet_write(kernel, unmet, ret_report);
 		goto out;
 	}
 	if (kernel->bpf) {

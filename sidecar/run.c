@@ -105,9 +105,10 @@ static int open_kernel(struct mt_run *run)
 	if (!err)
 		err = mt_kernel_follow(run->kernel, run->root, &run->kernel_report);
 	if (err) {
-		mt_say_error("kernel events cannot be had: %s", run->kernel_report.missing[0]
-									? run->kernel_report.missing
-									: strerror(-err));
+		if (err == -ENOTSUP && run->kernel_report.missing[0])
+			mt_say_error("%s", run->kernel_report.missing);
+		else
+			mt_say_error("kernel events cannot be had: %s", strerror(-err));
 		return err;
 	}
 	if (run->kernel_report.missing[0] && options->bpf != MT_KERNEL_OFF)

@@ -72,7 +72,7 @@ if ebpf_must_run; then
 	expect "without BTF perf is used" perf ".*/sys/kernel/btf/vmlinux.*" 100
 	run unshare -m sh -c 'mount --bind "$0/nothing" /sys/kernel/btf && exec "$@"' "$work" \
 		"$trace" --level=full -- "$actions" forks 100
-	if [ $rc = 77 ] && grep -q 'vma_iter cannot be had: .*btf/vmlinux' "$work/err"; then
+	if [ $rc = 77 ] && grep -q 'eBPF cannot be used as --bpf=full demands: .*btf/vmlinux' "$work/err"; then
 		ok "a demand that cannot be met is an error that says why"
 	else
 		not_ok "a demand that cannot be met is an error that says why" "$work/err" "$out"

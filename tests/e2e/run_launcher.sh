@@ -117,6 +117,24 @@ wrong "a level that zstd alone knows" --level=0
 wrong "standard output as the file" --output=/dev/stdout
 wrong "a descriptor as the file" --output=/dev/fd/1
 wrong "a flag with a value" --force=yes
+for flag in FORCE QUIET NO_MMAP_EVENTS NO_FOLLOW_ENV REQUIRE_COMPLETE AS_ROOT; do
+	env MEMTRACK_$flag=maybe "$LAUNCHER" -o "$WORK/flag" true 2>"$WORK/err"
+	tap_equal "MEMTRACK_$flag=maybe: our own failure, and what it takes is said" "125 1" \
+		"$? $(grep -c "^memtrack: MEMTRACK_$flag: 'maybe' is none of 1, yes" "$WORK/err")"
+done
+
+# eBPF that is demanded and cannot be had: once, and in the user's words.
+mkdir -p "$WORK/nothing"
+without_bpf="unshare -m sh -c 'mount --bind \"$WORK/nothing\" /sys/kernel/btf && exec \"\$@\"' -"
+test "$(id -u)" -eq 0 && built_with_bpf && test -d /sys/kernel/btf || without_bpf=
+if test -z "$without_bpf" || eval "$without_bpf" true 2>/dev/null; then
+	eval "$without_bpf" '"$LAUNCHER"' --bpf=full -o '"$WORK/full"' true 2>"$WORK/err"
+	tap_equal "--bpf=full without eBPF: our own failure, one line" "125 1" "$? $(wc -l <"$WORK/err")"
+	tap_equal "--bpf=full without eBPF: said once, by the option's name" "1 0" \
+		"$(grep -c -- '--bpf=full' "$WORK/err") $(grep -cE 'vma_iter|demanded|had.*had' "$WORK/err")"
+else
+	tap_skip "--bpf=full without eBPF" "no right to make a mount namespace"
+fi
 tap_equal "no command" 125 "$("$LAUNCHER" 2>/dev/null; echo $?)"
 MEMTRACK_LEVEL=x "$LAUNCHER" true 2>"$WORK/err"
 tap_equal "a variable that is wrong" 125 $?
