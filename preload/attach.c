@@ -252,10 +252,8 @@ static int attach(struct mt_thread *thread)
 		error = begin_recording(thread);
 	} else {
 		/* Untracked ourselves, we still lead others to a session that goes on. */
-		const char *follow = mt_settings_get(environment, "MEMTRACK_FOLLOW");
-
 		mt_follow.on = error != -ENOTCONN && error != -ECONNREFUSED &&
-			       (follow == NULL || strcmp(follow, "0") != 0);
+			       !mt_settings_is_off(environment, "MEMTRACK_FOLLOW");
 	}
 	if (error != 0 && flags != 0)
 		mt_start_complain("the sidecar did not take this process");

@@ -97,14 +97,13 @@ bool mt_follow_names_us(char *const *environment)
 struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target)
 {
 	struct mt_follow_plan plan = { .given = given };
-	const char *follow = mt_settings_get(given, "MEMTRACK_FOLLOW");
 	const char *session = mt_settings_get(given, MT_ENV_SESSION);
 	size_t count = 0;
 	bool wanted;
 
 	plan.preload = preload_of(given);
 	wanted = mt_follow.on && mt_follow.path[0] != '\0' &&
-		 !(follow != NULL && strcmp(follow, "0") == 0);
+		 !mt_settings_is_off(given, "MEMTRACK_FOLLOW");
 	if (target == MT_TARGET_ORDINARY && wanted)
 		plan.add = !has_us_first(plan.preload) || session == NULL ||
 			   strcmp(session, mt_follow.session + sizeof(MT_ENV_SESSION)) != 0;

@@ -35,6 +35,24 @@ const char *mt_settings_get(char *const *environment, const char *name)
 	return NULL;
 }
 
+/* Without strcasecmp(): its table of letters is not ready before libc is. */
+static bool same_word(const char *text, const char *word)
+{
+	for (; *word != '\0'; text++, word++) {
+		if (*text != *word && (*text | 0x20) != *word)
+			return false;
+	}
+	return *text == '\0';
+}
+
+bool mt_settings_is_off(char *const *environment, const char *name)
+{
+	const char *value = mt_settings_get(environment, name);
+
+	return value != NULL && (same_word(value, "0") || same_word(value, "no") ||
+				 same_word(value, "false") || same_word(value, "off"));
+}
+
 uint64_t mt_settings_ms(char *const *environment, const char *name, uint64_t most)
 {
 	const char *c = mt_settings_get(environment, name);

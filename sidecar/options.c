@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/meta_builder.h"
 #include "sidecar/say.h"
 
 enum kind {
-	KIND_FLAG,   /* no value; the environment takes 0 or 1 */
+	KIND_FLAG,   /* no value; the environment takes 1, yes, ..., 0, no, ... */
 	KIND_TEXT,   /* any string but the empty one */
 	KIND_SIZE,   /* bytes, with K, M, G */
 	KIND_COUNT,  /* a whole number */
@@ -43,7 +44,7 @@ static const struct option_entry table[] = {
 	{ "output", 'o', KIND_TEXT, false, AT(output), "MEMTRACK_OUTPUT", "FILE|DIR", NULL, 0, 0,
 	  "where the artifact goes (default: ./<pid>.MemtrackArtifact.msgpack)" },
 	{ "force", 0, KIND_FLAG, false, AT(force), "MEMTRACK_FORCE", NULL, NULL, 0, 0,
-	  "replace FILE when it exists" },
+	  "replace FILE when it exists, once the command runs" },
 	{ "quiet", 'q', KIND_FLAG, false, AT(quiet), "MEMTRACK_QUIET", NULL, NULL, 0, 0,
 	  "no summary and no warnings on standard error" },
 	{ "buffer-size", 0, KIND_SIZE, false, AT(buffer_bytes), "MEMTRACK_BUFFER_SIZE", "SIZE",
@@ -224,20 +225,11 @@ static int set_number(struct mt_options *options, const struct option_entry *ent
 
 static int set_flag(struct mt_options *options, const struct option_entry *entry, const char *text)
 {
-	static const char *const yes[] = { "1", "yes", "true", "on" };
-	static const char *const no[] = { "", "0", "no", "false", "off" };
-	bool *flag = field_of(options, entry);
-	size_t i;
+	static const char *const words[] = { "0", "1", "no", "yes", "false", "true", "off", "on" };
 
-	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-		if (strcmp(text, yes[i]) == 0) {
-			*flag = true;
-			return 0;
-		}
-	}
-	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
-		if (strcmp(text, no[i]) == 0) {
-			*flag = false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcasecmp(text, words[i]) == 0) {
+			*(bool *)field_of(options, entry) = i % 2 == 1;
 			return 0;
 		}
 	}
@@ -286,7 +278,8 @@ static void say_wrong(const struct option_entry *entry, const char *where, const
 
 	switch (entry->kind) {
 	case KIND_FLAG:
-		mt_say_error("%s: '%s' is neither 1 nor 0", where, text);
+		mt_say_error("%s: '%s' is none of 1, yes, true, on, 0, no, false, off", where,
+			     text);
 		return;
 	case KIND_TEXT:
 		mt_say_error("%s: %s must not be empty", where, entry->value);

@@ -63,6 +63,8 @@ peer -- sh -c "unset LD_PRELOAD MEMTRACK_SESSION; '$PROGRAMS/blocks' 7 12345"
 tap_equal "follows a shell that unset us" 1:7 "$(of_size 12345)"
 peer -- env -i MEMTRACK_FOLLOW=0 "$PROGRAMS/blocks" 7 12345
 tap_equal "MEMTRACK_FOLLOW=0 is obeyed" "" "$(of_size 12345)"
+peer -- env -i MEMTRACK_FOLLOW=Off "$PROGRAMS/blocks" 7 12345
+tap_equal "MEMTRACK_FOLLOW=Off too" "" "$(of_size 12345)"
 peer -n -- env -i "$PROGRAMS/blocks" 7 12345
 tap_equal "a session that does not follow is obeyed" "" "$(of_size 12345)"
 

@@ -118,6 +118,29 @@ Test(options, what_is_wrong_is_refused)
 	cr_assert_eq(PARSE(&options, "x"), -EINVAL, "a variable is wrong");
 }
 
+Test(options, flags_as_variables)
+{
+	static const char *const on[] = { "1", "yes", "true", "on", "YES", "True" };
+	static const char *const off[] = { "0", "no", "false", "off", "No", "" };
+	static const char *const wrong[] = { "2", "y", "01", " 1", "enable" };
+	struct mt_options options;
+
+	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
+		setenv("MEMTRACK_QUIET", on[i], 1);
+		cr_assert_eq(PARSE(&options, "x"), 0);
+		cr_assert(options.quiet, "%s", on[i]);
+	}
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+		setenv("MEMTRACK_QUIET", off[i], 1);
+		cr_assert_eq(PARSE(&options, "x"), 0);
+		cr_assert(!options.quiet, "%s", off[i]);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		setenv("MEMTRACK_QUIET", wrong[i], 1);
+		cr_assert_eq(PARSE(&options, "x"), -EINVAL, "%s was taken", wrong[i]);
+	}
+}
+
 Test(options, sizes)
 {
 	uint64_t bytes = 7;
