@@ -55,7 +55,7 @@ static const struct option_entry table[] = {
 	  "1G", 16 * MIB, TIB, "memory of memtrack itself for checking the order of events" },
 	{ "max-file-size", 0, KIND_SIZE, false, AT(max_file_bytes), "MEMTRACK_MAX_FILE_SIZE",
 	  "SIZE", "0", 0, INT64_MAX,
-	  "stop recording when the artifact is that large (0: no limit)" },
+	  "stop recording before the artifact becomes larger (0: no limit)" },
 	{ "on-full", 0, KIND_CHOICE, false, AT(on_full), "MEMTRACK_ON_FULL", "block|drop", "block",
 	  0, 0, "full buffers: let the program wait, or drop and count" },
 	{ "max-wait", 0, KIND_TIME, false, AT(max_wait_ms), "MEMTRACK_MAX_WAIT", "SECONDS", "10", 0,
@@ -92,6 +92,10 @@ static const struct option_entry table[] = {
 	{ "ready-fd", 0, KIND_COUNT, true, AT(ready_fd), NULL, "FD", "0", 0, INT32_MAX, NULL },
 	{ "list-options", 0, KIND_FLAG, true, AT(list_options), NULL, NULL, NULL, 0, 0, NULL },
 };
+
+/* Columns of --help, and of what stands left of the texts. */
+#define HELP_WIDTH 79
+#define HELP_LEFT  34
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))
 
@@ -490,6 +494,21 @@ int mt_options_parse(int argc, char **argv, struct mt_options *ret_options)
 	return 0;
 }
 
+/* The text beside the option, broken at blanks where the line is full. */
+static void print_option(FILE *out, const char *left, const char *text)
+{
+	fprintf(out, "  %-*s", HELP_LEFT - 2, left);
+	while (strlen(text) > HELP_WIDTH - HELP_LEFT) {
+		int len = HELP_WIDTH - HELP_LEFT;
+
+		while (len > 1 && text[len] != ' ')
+			len--;
+		fprintf(out, "%.*s\n%*s", len, text, HELP_LEFT, "");
+		text += len + 1;
+	}
+	fprintf(out, "%s\n", text);
+}
+
 void mt_options_help(FILE *out)
 {
 	size_t i;
@@ -500,26 +519,27 @@ void mt_options_help(FILE *out)
 	      out);
 	for (i = 0; i < TABLE_LEN; i++) {
 		const struct option_entry *entry = &table[i];
-		char left[80];
+		char left[80], text[256];
 
 		if (entry->hidden)
 			continue;
 		snprintf(left, sizeof(left), "%c%c%s--%s%s%s", entry->letter ? '-' : ' ',
 			 entry->letter ? entry->letter : ' ', entry->letter ? ", " : "  ",
 			 entry->name, entry->value ? "=" : "", entry->value ? entry->value : "");
-		fprintf(out, "  %-34s %s", left, entry->help);
 		if (entry->initial && strcmp(entry->initial, "0") != 0)
-			fprintf(out, " (default: %s)", entry->initial);
-		fputc('\n', out);
+			snprintf(text, sizeof(text), "%s (default: %s)", entry->help,
+				 entry->initial);
+		else
+			snprintf(text, sizeof(text), "%s", entry->help);
+		print_option(out, left, text);
 	}
-	fputs("\nWithout memtrack-preload: LD_PRELOAD=.../libmemtrack-preload.so command. Then "
-	      "options are\n"
-	      "variables, the status is the command's alone, and the summary comes when the last "
-	      "process\n"
-	      "has ended; memtrack verify --wait --require-complete FILE tells what it would have "
-	      "been.\n",
+	fputs("\nWithout memtrack-preload: LD_PRELOAD=.../libmemtrack-preload.so command. Then\n"
+	      "options are variables, the status is the command's alone, and the summary comes\n"
+	      "when the last process has ended; memtrack verify --wait --require-complete FILE\n"
+	      "tells what it would have been.\n",
 	      out);
-	fputs("\nEach option can be given as a variable too: --max-wait=5 is MEMTRACK_MAX_WAIT=5.\n"
+	fputs("\nEach option can be given as a variable too: --max-wait=5 is MEMTRACK_MAX_WAIT=5,\n"
+	      "--force is MEMTRACK_FORCE=1 (or yes, true, on; 0, no, false, off: not).\n"
 	      "SIZE takes K, M and G. Exit status: the command's; 125 memtrack failed,\n"
 	      "126 the command could not be run, 127 it was not found.\n",
 	      out);

@@ -19,16 +19,17 @@ static const char help[] =
 	"Prints every event as one JSON object a line, in the file's order.\n\n"
 	"  --pid LIST    only events of these processes\n"
 	"  --tid LIST    only events of these threads\n"
-	"  --type LIST   only events of these types: Malloc, Calloc, AlignedAlloc, Realloc,\n"
-	"                Free, Fork, Exec, Exit, Mapping, Stack, Rss, Rmap, Mmap, Munmap, Brk\n"
+	"  --type LIST   only events of these types: Malloc, Calloc, AlignedAlloc,\n"
+	"                Realloc, Free, Fork, Exec, Exit, Mapping, Stack, Rss, Rmap,\n"
+	"                Mmap, Munmap, Brk\n"
 	"  --from TIME   only events at this time or later\n"
 	"  --to TIME     only events at this time or earlier\n"
 	"  --no-hints    do not use or check what hints say of frames\n"
 	"  --keep-going  skip damaged frames instead of ending at the first\n"
 	"  -h, --help    this text\n\n"
 	"Lists are separated by commas; an option may be given more than once. TIME is\n"
-	"nanoseconds of CLOCK_MONOTONIC as in the events, or, with one of the units s, ms,\n"
-	"us, ns (1.5s, 20ms), the time since the first event of the file.\n";
+	"nanoseconds of CLOCK_MONOTONIC as in the events, or, with one of the units s,\n"
+	"ms, us, ns (1.5s, 20ms), the time since the first event of the file.\n";
 
 struct dump {
 	struct mt_input input;

@@ -16,8 +16,8 @@
 
 static const char help[] =
 	"usage: memtrack modules [OPTION...] FILE\n"
-	"Prints the events that say which code was where (Mapping, Fork, Exec), as dump does,\n"
-	"without reading what holds none of them.\n\n"
+	"Prints the events that say which code was where (Mapping, Fork, Exec), as dump\n"
+	"does, without reading what holds none of them.\n\n"
 	"  --table       the modules of each process instead: what it mapped when, or\n"
 	"                inherited at fork; an exec begins a new list\n"
 	"  --no-hints    do not use or check what hints say of frames\n"
@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
 
 const struct mt_command mt_cmd_modules = {
 	.name = "modules",
-	.summary = "print the events of mapped code, fork and exec, or each process's modules",
+	.summary = "print events of mapped code, or the modules of each process",
 	.help = help,
 	.run = run,
 };

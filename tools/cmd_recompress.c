@@ -18,18 +18,18 @@
 
 static const char help[] =
 	"usage: memtrack recompress [OPTION...] IN OUT\n"
-	"Writes an artifact anew, as memtrack-preload would: its frames with hints in front of\n"
-	"them, small ones joined. What is in it decompresses to the same bytes. Prints sizes and\n"
-	"how long an event takes to encode. IN may be - for standard input, OUT - for standard\n"
-	"output.\n\n"
+	"Writes an artifact anew, as memtrack-preload would: its frames with hints in\n"
+	"front of them, small ones joined. What is in it decompresses to the same bytes.\n"
+	"Prints sizes and how long an event takes to encode. IN may be - for standard\n"
+	"input, OUT - for standard output.\n\n"
 	"  --codec CODEC  what makes the frames: fused (default) or zstd\n"
 	"  --keep-frames  do not join small frames: each keeps its number\n"
 	"  --level N      zstd level, for the frames that zstd makes (default -1)\n"
 	"  --force        replace OUT when it exists, once the new file is whole\n"
 	"  --no-hints     do not use or check what hints say of frames\n"
 	"  -h, --help     this text\n\n"
-	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 IN is cut or damaged: memtrack repair\n"
-	"makes a whole file of it.\n";
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 IN is cut or damaged: memtrack\n"
+	"repair makes a whole file of it.\n";
 
 struct recompress {
 	struct mt_input input;

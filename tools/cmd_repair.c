@@ -16,13 +16,14 @@
 
 static const char help[] =
 	"usage: memtrack repair [OPTION...] IN OUT\n"
-	"Writes what is whole in a cut or damaged artifact into a new one: whole frames as they\n"
-	"are, the events in the whole blocks of a frame that was cut, the metadata; hints are\n"
-	"made anew, and a note says what is missing. IN may be - for standard input, OUT - for\n"
-	"standard output.\n\n"
+	"Writes what is whole in a cut or damaged artifact into a new one: whole frames\n"
+	"as they are, the events in the whole blocks of a frame that was cut, the\n"
+	"metadata; hints are made anew, and a note says what is missing. IN may be - for\n"
+	"standard input, OUT - for standard output.\n\n"
 	"  --force       replace OUT when it exists, once the new file is whole\n"
 	"  -h, --help    this text\n\n"
-	"Exit status: 0 OUT holds what IN held, or all that was whole, 1 failed, 2 wrong usage.\n";
+	"Exit status: 0 OUT holds what IN held, or all that was whole, 1 failed, 2 wrong\n"
+	"usage.\n";
 
 struct repair {
 	struct mt_input input;

@@ -11,8 +11,8 @@
 
 static const char help[] =
 	"usage: memtrack stat [OPTION...] FILE\n"
-	"Sums up a recorded run: events, processes, live memory and its peaks, and what was\n"
-	"not recorded.\n\n"
+	"Sums up a recorded run: events, processes, live memory and its peaks, and what\n"
+	"was not recorded.\n\n"
 	"  --json        print one JSON object; the man page lists its keys\n"
 	"  --wait        first wait until the recording is finished\n"
 	"  --all         show every process, not only the 30 with the highest peaks\n"

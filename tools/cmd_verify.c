@@ -15,21 +15,21 @@
 static const char help[] =
 	"usage: memtrack verify [OPTION...] FILE\n"
 	"Replays every process and says where the events contradict each other: blocks\n"
-	"allocated while live or freed while dead, timestamps going back, Fork, Exec and Exit\n"
-	"out of place, stacks without a definition; and what was lost.\n\n"
+	"allocated while live or freed while dead, timestamps going back, Fork, Exec and\n"
+	"Exit out of place, stacks without a definition; and what was lost.\n\n"
 	"  --json        print one JSON object; the man page lists its keys\n"
 	"  --wait        first wait until the recording is finished\n"
 	"  --require-complete\n"
-	"                a run with untracked programs, or of which the kernel could not tell\n"
-	"                whether it had some, is not clean either\n"
+	"                a run with untracked programs, or of which the kernel could not\n"
+	"                tell whether it had some, is not clean either\n"
 	"  --limit N     show the first N places (default 20); all are counted\n"
 	"  --threads N   use so many threads (default: one for each core)\n"
 	"  --no-hints    do not use or check what hints say of frames\n"
 	"  -h, --help    this text\n\n"
-	"Exit status: 0 clean, 1 contradictions, losses, or a recording that was not closed\n"
-	"(then nobody knows the losses) or that memtrack repair made out of a broken one,\n"
-	"2 wrong usage, 3 the file is cut or damaged: what is whole before the first damage\n"
-	"was verified.\n";
+	"Exit status: 0 clean, 1 contradictions, losses, or a recording that was not\n"
+	"closed (then nobody knows the losses) or that memtrack repair made out of a\n"
+	"broken one, 2 wrong usage, 3 the file is cut or damaged: what is whole before\n"
+	"the first damage was verified.\n";
 
 static void on_finding(void *context, const struct mt_finding *finding)
 {

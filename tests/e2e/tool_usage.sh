@@ -24,6 +24,7 @@ sed 's/\\-/-/g' "$PAGE" | options >page
 		tap_check "the man page has $command" grep -q "^\.SS $command\$" "$PAGE" >&3
 	done
 } 3>&1 >helps
+tap_equal "no line of a help is wider than 80 columns" "" "$(awk 'length > 80' help helps)"
 options <helps >options
 tap_check "help names options" test "$(wc -l <options)" -ge 11
 tap_equal "the man page has every option of the helps" "" "$(comm -23 options page)"

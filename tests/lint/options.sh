@@ -34,7 +34,8 @@ for file in README.md docs/options.md; do
 	awk '$2 ~ /^MEMTRACK_/ { print $1 "\t" $2 }' "$WORK/table" | sort >"$WORK/table.variables"
 	tap_equal "options: $file gives each its variable" "" \
 		"$(grep -v -- '-$' "$WORK/list" | sort | comm -3 - "$WORK/table.variables")"
-	"$LAUNCHER" --help | sed -n 's/^  .*--\([a-z-]*\)=.*(default: \([^)./ ]*\))$/--\1 \2/p' | sort >"$WORK/defaults"
+	"$LAUNCHER" --help | awk '{ joins = sub(/^                     */, " "); printf "%s%s", joins ? "" : "\n", $0 }' |
+		sed -n 's/^  .*--\([a-z-]*\)=.*(default: \([^)./ ]*\))$/--\1 \2/p' | sort >"$WORK/defaults"
 	awk '$2 ~ /^MEMTRACK_/ && $3 != "0" && $3 !~ /:$/ { print $1, $3 }' "$WORK/table" | grep -v ' current$' |
 		sort >"$WORK/table.defaults"
 	tap_equal "options: $file gives the defaults of --help" "" "$(comm -3 "$WORK/defaults" "$WORK/table.defaults")"

@@ -141,6 +141,19 @@ Test(options, flags_as_variables)
 	}
 }
 
+Test(options, help_fits_a_terminal)
+{
+	char *text, *line, *next;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	mt_options_help(out);
+	fclose(out);
+	for (line = text; (next = strchr(line, '\n')); line = next + 1)
+		cr_assert_leq(next - line, 80, "%.*s", (int)(next - line), line);
+	free(text);
+}
+
 Test(options, sizes)
 {
 	uint64_t bytes = 7;
