@@ -91,7 +91,7 @@ unpack()
 # they track. A folder with fewer of them, from an older version of this script, gets the rest.
 fetch()
 {
-	programs="bash coreutils dash perl-base"
+	programs="bash coreutils dash perl-base util-linux"
 	packages="libc6-dev libstdc++6 libzstd-dev liburcu-dev libbpf-dev libcriterion-dev libgomp1
 		libjemalloc2 $programs"
 	test "$(cat fetched 2>/dev/null)" != "$packages" || return 0
