@@ -220,15 +220,18 @@ int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *
 void mt_processes_check(struct mt_order *order);
 void mt_processes_free(struct mt_order *order);
 
-/* pending.c: the kernel's events in the merge, and the gates that wait for them */
+/* pending_queue.c: the kernel's events in the order of their times */
 /* add_later: the queue is in use by the merge; it comes in with take_inbox, in the next round. */
 void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, uint64_t stamp);
 void mt_pending_take_inbox(struct mt_order *order);
 void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
 		    struct mt_image *image);
+void mt_pending_remove_head(struct mt_order *order);
+void mt_pending_free(struct mt_order *order);
+
+/* pending.c: the kernel's events in the merge, and the gates that wait for them */
 /* Applies the head of the queue. False: it has to wait for streams. */
 bool mt_pending_apply(struct mt_order *order);
-void mt_pending_free(struct mt_order *order);
 /* Asks for an Exit now, in the place of the kernel's. */
 void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool status_known);
 /* A thread came back from fork(). */
