@@ -61,6 +61,7 @@ enum {
 	MT_EXEC_VFORK = 1 << 5,	     /* FORK: the child shares its parent's memory until it execs */
 	MT_EXEC_ENV_UNKNOWN = 1 << 6,  /* the environment could not be read to its end */
 	MT_EXEC_MAPS_UNKNOWN = 1 << 7, /* its mappings do not follow: read /proc/PID/maps */
+	MT_EXEC_GUESSED = 1 << 8,      /* FORK: not the kernel's word; it was before this time */
 };
 
 struct mt_kev {

@@ -366,16 +366,39 @@ void mt_gates_check(struct mt_order *order)
 	}
 }
 
-/* Applies the queue up to the Fork of a child that the parent's stream speaks of. */
-static bool apply_up_to_fork(struct mt_order *order, int32_t parent_pid, int32_t pid)
+/* A Fork whose time was guessed stands behind others in the queue that were later: it alone. */
+static void apply_guessed(struct mt_order *order, struct mt_kev_node **at, uint64_t stamp)
 {
-	struct mt_kev_node *node = order->kernel_head;
+	struct mt_kev_node *node = *at;
 
-	while (node && !(node->event.type == MT_KEV_FORK && node->event.parent_pid == parent_pid &&
-			 (node->event.pid == pid || node->event.ns_pid == pid)))
-		node = node->next;
+	if (at == &order->kernel_head)
+		order->kernel_blocked_ns = 0;
+	*at = node->next;
+	if (!*at)
+		order->kernel_tail = at;
+	node->stamp = stamp;
+	node->event.time_ns = mt_clock_ns(&order->sink.clock, stamp);
+	mt_process_apply(order, node);
+	open_binds(order, node->event.pid, node->event.ns_pid);
+	free(node);
+}
+
+/* Applies the queue up to the Fork of a child that the parent's stream speaks of at `stamp`. */
+static bool apply_up_to_fork(struct mt_order *order, int32_t parent_pid, int32_t pid,
+			     uint64_t stamp)
+{
+	struct mt_kev_node **at = &order->kernel_head, *node;
+
+	while ((node = *at) != NULL &&
+	       !(node->event.type == MT_KEV_FORK && node->event.parent_pid == parent_pid &&
+		 (node->event.pid == pid || node->event.ns_pid == pid)))
+		at = &node->next;
 	if (!node)
 		return false;
+	if (node->event.exec_flags & MT_EXEC_GUESSED) {
+		apply_guessed(order, at, stamp);
+		return true;
+	}
 	while (order->kernel_head != node)
 		if (!mt_pending_apply(order))
 			return true;
@@ -398,7 +421,7 @@ void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct
 	const struct mt_process *parent = reader->bind->process, *child;
 	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = (int32_t)(rec->size_kind >> 8) };
 
-	if (event.ns_pid <= 0 || apply_up_to_fork(order, parent->pid, event.ns_pid))
+	if (event.ns_pid <= 0 || apply_up_to_fork(order, parent->pid, event.ns_pid, rec->stamp))
 		return;
 	if (order->options.kernel_events)
 		return;

@@ -360,6 +360,7 @@ void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, ui
 	birth->event.pid = birth->event.tid = pid;
 	birth->event.parent_pid = birth->event.parent_tid = parent;
 	birth->event.time_ns = time_ns - BIRTH_NS;
+	birth->event.exec_flags = MT_EXEC_GUESSED;
 	birth->in_tree = mt_job_is_in_tree(parent, recorder->options.root);
 	pthread_mutex_lock(&recorder->lock);
 	birth->next = recorder->births;

@@ -166,3 +166,25 @@ Test(order_forks, a_second_slot_of_a_process_holds_nothing_up)
 	cr_assert(mt_order_process_done(bench.order, CHILD));
 	finish("x0 +5 m10 -5 m20");
 }
+
+/* The two said hello in the other order than they were forked in. */
+Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
+{
+	struct mt_kev guessed;
+
+	close_bench();
+	open_image();
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench_put(&bench, &image, &one, 20, MT_REC_FORK_DONE, 1, CHILD);
+	put(&one, 30, MT_REC_FREE, 0x10);
+	bench_put(&bench, &image, &one, 40, MT_REC_FORK_DONE, 2, CHILD + 1);
+	put(&one, 50, MT_REC_MALLOC, 0x20);
+	bench.kernel_count = 2;
+	guessed = kernel_event(MT_KEV_FORK, CHILD, PID, 90);
+	guessed.exec_flags = MT_EXEC_GUESSED;
+	bench.kernel[0] = guessed;
+	guessed = kernel_event(MT_KEV_FORK, CHILD + 1, PID, 80);
+	guessed.exec_flags = MT_EXEC_GUESSED;
+	bench.kernel[1] = guessed;
+	finish("x0 m10 +5 f10 +6 m20");
+}
