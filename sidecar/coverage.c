@@ -32,6 +32,7 @@ struct process {
 	bool seen;	/* the kernel told of it: it counts as alive */
 	bool has_exec;	/* the fields below are of its last exec */
 	bool explained; /* by what the kernel cannot see */
+	bool unseen;	/* images of it may come and go that the kernel does not tell of */
 	enum mt_untracked_reason reason;
 	uint64_t explained_ns; /* of the image that runs at that time; 0: that runs now */
 	uint64_t exec_ns;
@@ -156,11 +157,6 @@ static enum mt_untracked_reason reason_of(const struct process *process)
 	return MT_UNTRACKED_UNKNOWN;
 }
 
-bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
-{
-	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
-}
-
 static void count(struct mt_coverage *coverage, enum mt_untracked_reason reason, bool more)
 {
 	uint64_t *total = mt_untracked_is_not_loaded(reason) ? &coverage->totals.not_loaded
@@ -230,6 +226,8 @@ static void end_image(struct mt_coverage *coverage, struct process *process, uin
 
 	if (of_next)
 		process->explained = false;
+	if (process->unseen)
+		coverage->totals.known = false;
 	for (i = 0; i < process->hello_count; i++) {
 		if (process->hellos[i] >= end_ns)
 			process->hellos[kept++] = process->hellos[i];
@@ -253,6 +251,7 @@ static void note_exec(struct mt_coverage *coverage, const struct mt_kev *event)
 	if (!process)
 		return;
 	mark_seen(coverage, process);
+	process->unseen = false;
 	end_image(coverage, process, event->time_ns, MT_UNTRACKED_UNKNOWN);
 	process->has_exec = true;
 	process->mappings = 0;
@@ -271,6 +270,7 @@ static void note_mapping(struct mt_coverage *coverage, const struct mt_kev *even
 
 	if (!process || !process->has_exec)
 		return;
+	process->unseen = false;
 	process->mappings++;
 	if (event->path && event->path_len >= len &&
 	    memcmp(event->path + event->path_len - len, library, len) == 0)
@@ -306,6 +306,15 @@ static void note_fork(struct mt_coverage *coverage, const struct mt_kev *event)
 	mark_seen(coverage, find_or_add(coverage, event->pid));
 }
 
+static void note_unseen(struct mt_coverage *coverage, pid_t pid)
+{
+	struct process *process = find_or_add(coverage, pid);
+
+	mark_seen(coverage, process);
+	if (process)
+		process->unseen = true;
+}
+
 void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid)
 {
 	pthread_mutex_lock(&coverage->lock);
@@ -315,8 +324,7 @@ void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid)
 
 void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event)
 {
-	if (event->type != MT_KEV_FORK && event->type != MT_KEV_EXEC &&
-	    event->type != MT_KEV_EXIT && event->type != MT_KEV_MAPPING)
+	if (event->type == MT_KEV_THREAD_EXIT || event->type == MT_KEV_LOST)
 		return;
 	pthread_mutex_lock(&coverage->lock);
 	if (event->type == MT_KEV_FORK)
@@ -325,6 +333,8 @@ void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev 
 		note_exec(coverage, event);
 	else if (event->type == MT_KEV_MAPPING)
 		note_mapping(coverage, event);
+	else if (event->type == MT_KEV_UNSEEN)
+		note_unseen(coverage, event->pid);
 	else
 		note_exit(coverage, event);
 	pthread_mutex_unlock(&coverage->lock);
@@ -446,6 +456,18 @@ void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *pa
 	explain(coverage, pid, 0, path, reason);
 }
 
+bool mt_coverage_is_seen(struct mt_coverage *coverage, pid_t pid)
+{
+	const struct process *process;
+	bool seen;
+
+	pthread_mutex_lock(&coverage->lock);
+	process = find(coverage, pid);
+	seen = process && process->seen;
+	pthread_mutex_unlock(&coverage->lock);
+	return seen;
+}
+
 size_t mt_coverage_alive(struct mt_coverage *coverage)
 {
 	size_t alive;
@@ -541,47 +563,4 @@ size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, s
 		}
 	}
 	return count;
-}
-
-const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
-{
-	static const char *const names[MT_UNTRACKED_REASONS] = {
-		[MT_UNTRACKED_UNKNOWN] = "unknown",
-		[MT_UNTRACKED_SECURE] = "set-id",
-		[MT_UNTRACKED_STATIC] = "static",
-		[MT_UNTRACKED_FOREIGN] = "architecture",
-		[MT_UNTRACKED_ENVIRONMENT] = "environment",
-		[MT_UNTRACKED_LIBC] = "libc",
-		[MT_UNTRACKED_SANITIZER] = "sanitizer",
-		[MT_UNTRACKED_ALLOCATOR] = "own-malloc",
-		[MT_UNTRACKED_REFUSED] = "no-room",
-		[MT_UNTRACKED_WAITED] = "sidecar-stood-still",
-		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
-		[MT_UNTRACKED_ENDED] = "ended-before-loading",
-		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
-	};
-
-	return reason < MT_UNTRACKED_REASONS ? names[reason] : names[MT_UNTRACKED_UNKNOWN];
-}
-
-const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
-{
-	static const char *const texts[MT_UNTRACKED_REASONS] = {
-		[MT_UNTRACKED_UNKNOWN] = "for a reason that is not known",
-		[MT_UNTRACKED_SECURE] = "it runs set-ID or with file capabilities",
-		[MT_UNTRACKED_STATIC] = "it is statically linked",
-		[MT_UNTRACKED_FOREIGN] = "it is built for another architecture",
-		[MT_UNTRACKED_ENVIRONMENT] = "it was started without LD_PRELOAD",
-		[MT_UNTRACKED_LIBC] = "it uses another C library",
-		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
-		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
-		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
-		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
-		[MT_UNTRACKED_ELSEWHERE] =
-			"another run of memtrack records it, or it could not reach this one",
-		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",
-		[MT_UNTRACKED_STARTING] = "the recording ended before it started",
-	};
-
-	return reason < MT_UNTRACKED_REASONS ? texts[reason] : texts[MT_UNTRACKED_UNKNOWN];
 }

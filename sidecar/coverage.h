@@ -61,6 +61,9 @@ void mt_coverage_free(struct mt_coverage *coverage);
 /* A process that is there before the kernel's events begin. */
 void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid);
 
+/* Has the kernel told of a process that has this number now? */
+bool mt_coverage_is_seen(struct mt_coverage *coverage, pid_t pid);
+
 void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event);
 
 /* An image said hello at `time_ns` and is tracked. */

@@ -66,6 +66,14 @@ bool mt_job_is_in_tree(pid_t pid, pid_t root)
 	return false;
 }
 
+bool mt_job_lives(pid_t pid)
+{
+	pid_t parent;
+	char state;
+
+	return read_stat(pid, &state, &parent) && state != 'Z' && state != 'X';
+}
+
 pid_t mt_job_parent(pid_t pid)
 {
 	pid_t parent;

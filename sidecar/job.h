@@ -13,6 +13,9 @@
 /* True when `pid` is `root` or one of its descendants, by /proc. */
 bool mt_job_is_in_tree(pid_t pid, pid_t root);
 
+/* Is it there, and no zombie? */
+bool mt_job_lives(pid_t pid);
+
 /* The parent of a process, by /proc; 0 when it is not known. */
 pid_t mt_job_parent(pid_t pid);
 

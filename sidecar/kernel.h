@@ -44,7 +44,12 @@ enum mt_kev_type {
 	MT_KEV_THREAD_EXIT, /* thread tid of pid has ended (also sent for the last one, before EXIT)
 			     */
 	MT_KEV_MAPPING,	    /* an executable file mapping; path_len 0: not known */
-	MT_KEV_LOST,	    /* `lost` records of a ring did not fit and are gone */
+	/*
+	 * From now on the kernel may tell nothing more of pid, which lives: its children, its next
+	 * images and its end have to be found out otherwise. Any later word of it takes that back.
+	 */
+	MT_KEV_UNSEEN,
+	MT_KEV_LOST, /* `lost` records of a ring did not fit and are gone */
 };
 
 /*

@@ -12,6 +12,7 @@ struct mt_kmerge_process {
 	pid_t pid;
 	unsigned int threads;
 	bool in_exec; /* a new image has begun and its Exec was not given yet */
+	bool doubted; /* an end that came meanwhile was taken for that of the events */
 	struct mt_kev exec;
 };
 
@@ -137,7 +138,7 @@ static void perf_fork(struct mt_kmerge *merge, const struct mt_kev *event)
 	if (process) {
 		/* Whatever had this number before has gone, and its end was lost. */
 		process->threads = 1;
-		process->in_exec = false;
+		process->in_exec = process->doubted = false;
 	}
 	fork.type = MT_KEV_FORK;
 	give(merge, &fork);
@@ -154,6 +155,7 @@ static void perf_exec(struct mt_kmerge *merge, const struct mt_kev *event)
 	held_release(merge, event->pid, NULL);
 	process->threads = 1;
 	process->in_exec = true;
+	process->doubted = false;
 	process->exec = *event;
 	process->exec.type = MT_KEV_EXEC;
 	process->exec.path = "";
@@ -179,6 +181,26 @@ static void perf_mmap(struct mt_kmerge *merge, const struct mt_kev *event)
 		give(merge, event);
 }
 
+/*
+ * No mapping between an exec and the end: of an image that its user may not read, or that has other
+ * ids, the kernel takes the events away and says so as if the process had ended. It goes on, out of
+ * sight. Events of all processes stay, and tell of the image's mappings next.
+ */
+static void perf_end_in_exec(struct mt_kmerge *merge, struct mt_kmerge_process *process,
+			     const struct mt_kev *event)
+{
+	struct mt_kev unseen = *event;
+
+	if (!merge->perf_is_global)
+		pending_exec_give(merge, process, NULL);
+	process->doubted = true;
+	unseen.type = MT_KEV_UNSEEN;
+	unseen.parent_pid = unseen.parent_tid = 0;
+	give(merge, &unseen);
+	if (!merge->perf_is_global)
+		process_remove(merge, event->pid);
+}
+
 static void perf_exit(struct mt_kmerge *merge, const struct mt_kev *event)
 {
 	struct mt_kmerge_process *process = process_find(merge, event->pid);
@@ -186,14 +208,12 @@ static void perf_exit(struct mt_kmerge *merge, const struct mt_kev *event)
 
 	if (!merge->process_from_perf)
 		return;
-	/*
-	 * No mapping between an exec and the end: the image is a set-id one, where the kernel
-	 * takes the events of others away. The process goes on, out of sight.
-	 */
-	if (process && process->in_exec) {
-		process->exec.exec_flags |= MT_EXEC_SECURE;
-		pending_exec_give(merge, process, NULL);
+	if (process && process->in_exec && !process->doubted) {
+		perf_end_in_exec(merge, process, event);
+		return;
 	}
+	if (process && process->in_exec)
+		pending_exec_give(merge, process, NULL);
 	exit.type = MT_KEV_THREAD_EXIT;
 	exit.parent_pid = exit.parent_tid = 0;
 	exit.exit_status = -1;

@@ -65,6 +65,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/runmeta.c sidecar/runmeta.h \
 	sidecar/say.c sidecar/say.h \
 	sidecar/session.c sidecar/session.h \
+	sidecar/untracked.c \
 	sidecar/watch.c sidecar/watch.h
 libmtsidecar_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 libmtsidecar_la_LIBADD = libmtpatience.la

@@ -37,6 +37,11 @@ struct mt_order_options {
 	/* Drains the kernel's rings once; calls mt_order_kernel_event for what it finds. */
 	int (*drain)(void *context);
 	void *drain_context;
+	/*
+	 * A child of a process that the kernel tells nothing of (MT_KEV_UNSEEN) was found: it is
+	 * such a one as well. With drain_context; NULL: nobody wants to know.
+	 */
+	void (*on_unseen)(void *context, pid_t pid);
 };
 
 /* A process of the tree: what `closed` metadata says of it. */

@@ -109,6 +109,7 @@ struct mt_process {
 	uint64_t exit_ns;	/* of the Exit, once it was written */
 	int32_t pid, ns_pid, parent_pid;
 	bool vfork;
+	bool unseen;	 /* the kernel tells nothing of it any more: MT_KEV_UNSEEN */
 	bool fork_asked; /* its Fork came from our side */
 	bool exit_asked; /* an Exit from our side is in the queue */
 	bool exited;	 /* Exit was written */
@@ -192,6 +193,8 @@ struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
 /* The memory of a live process, made when there is none yet. NULL: out of memory. */
 struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process);
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
+/* Does the kernel tell of what the process does? NULL: of one that is not known. */
+bool mt_process_is_told(const struct mt_order *order, const struct mt_process *process);
 void mt_process_attach(struct mt_order *order, struct mt_image *image);
 /*
  * The process that did something at `time_ns` when that was before its Exit, which was written

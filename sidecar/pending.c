@@ -70,6 +70,7 @@ static bool is_ready(const struct mt_order *order, const struct mt_kev_node *nod
 }
 
 static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid);
+static void ask_all_children(struct mt_order *order, int32_t pid);
 
 bool mt_pending_apply(struct mt_order *order)
 {
@@ -94,6 +95,8 @@ bool mt_pending_apply(struct mt_order *order)
 		mt_gates_open(order);
 	else if (event.type == MT_KEV_FORK)
 		open_binds(order, event.pid, event.ns_pid);
+	else if (event.type == MT_KEV_UNSEEN)
+		ask_all_children(order, event.pid);
 	return true;
 }
 
@@ -106,14 +109,27 @@ static bool exec_is_queued(const struct mt_order *order, const struct mt_image *
 	return false;
 }
 
-/* The image's Exec is the last of its pid before its hello, and newer than the image before it. */
+/* Has an image of the same process that came before it, since `exec_ns`, none yet? */
+static bool is_preceded(const struct mt_order *order, const struct mt_image *image,
+			uint64_t exec_ns)
+{
+	for (const struct mt_image *other = order->images; other; other = other->next)
+		if (!other->attached && other->pid == image->pid &&
+		    other->hello_ns < image->hello_ns && other->hello_ns >= exec_ns)
+			return true;
+	return false;
+}
+
+/* The image's Exec is the last of its pid before its hello, and newer than the image before it (one
+ * that was asked for has the time of the hello of its own). */
 static bool exec_was_written(const struct mt_order *order, const struct mt_image *image)
 {
 	const struct mt_process *process = mt_process_find(order, image->pid);
 
 	return process && !process->exited && process->exec_ns != 0 &&
-	       process->exec_ns <= image->hello_ns && process->exec_ns >= process->image_ns &&
-	       image->since_round < order->round && !exec_is_queued(order, image);
+	       process->exec_ns <= image->hello_ns && process->exec_ns > process->image_ns &&
+	       image->since_round < order->round && !exec_is_queued(order, image) &&
+	       !is_preceded(order, image, process->exec_ns);
 }
 
 /* Processes without a slot, by the number that they have for themselves in another namespace. */
@@ -229,6 +245,14 @@ static void ask_children(struct mt_order *order, const struct mt_bind *parent)
 			ask_fork(order, bind);
 }
 
+static void ask_all_children(struct mt_order *order, int32_t pid)
+{
+	const struct mt_process *process = mt_process_find(order, pid);
+
+	for (struct mt_bind *bind = process ? process->binds : NULL; bind; bind = bind->next)
+		ask_children(order, bind);
+}
+
 /* Of the slots that wait, those that call themselves `pid` or `ns_pid`; 0: all. */
 static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid)
 {
@@ -248,7 +272,7 @@ static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid)
 		*at = bind->next;
 		mt_bind_leave_gate(order, bind);
 		mt_bind_open(order, bind, process);
-		if (!order->options.kernel_events)
+		if (!mt_process_is_told(order, process))
 			ask_children(order, bind);
 		if (process->exited)
 			mt_bind_end(order, bind);
@@ -332,31 +356,46 @@ static void refuse_others(struct mt_order *order, uint64_t given_up)
 	}
 }
 
+/* Will nobody tell of its Exec? */
+static bool exec_must_be_asked(const struct mt_order *order, const struct mt_image *image)
+{
+	const struct mt_process *process = mt_process_find(order, image->pid);
+
+	/* Whoever registers without an exec of its own (manual use) says so. */
+	if (!order->options.kernel_events || image->root)
+		return true;
+	if (image->since_round == order->round || exec_is_queued(order, image))
+		return false;
+	return order->finishing || (process && process->unseen && !process->exited) ||
+	       (image->since_ns < order->now_ns - MT_GATE_NS &&
+		image->since_round + MT_GATE_ROUNDS < order->round);
+}
+
+/* Is nothing told of the child, by the kernel or by a marker of its parent? */
+static bool fork_must_be_asked(const struct mt_order *order, const struct mt_bind *bind)
+{
+	const struct mt_bind *parent = parent_of(bind);
+
+	return bind->claim.fork_number == 0 &&
+	       !mt_process_is_told(order, parent ? parent->process : NULL);
+}
+
 void mt_gates_check(struct mt_order *order)
 {
-	bool kernel = order->options.kernel_events;
 	uint64_t given_up = order->now_ns - MT_GATE_NS;
 	unsigned asked = 0;
 
 	mt_gates_open(order);
-	for (struct mt_image *image = order->images; image; image = image->next) {
-		if (image->attached || image->exec_asked)
-			continue;
-		/* Whoever registers without an exec of its own (manual use) says so. */
-		if (!kernel || image->root ||
-		    (((image->since_ns < given_up &&
-		       image->since_round + MT_GATE_ROUNDS < order->round) ||
-		      (order->finishing && image->since_round < order->round)) &&
-		     !exec_is_queued(order, image)))
+	for (struct mt_image *image = order->images; image; image = image->next)
+		if (!image->attached && !image->exec_asked && exec_must_be_asked(order, image))
 			ask_exec(order, image);
-	}
 	refuse_others(order, given_up);
 	for (struct mt_bind *bind = order->waiting; bind && asked < FORKS_A_ROUND;
 	     bind = bind->next) {
 		if (bind->root || bind->fork_asked)
 			continue;
 		/* With a marker the parent's word comes when it is back from fork(). */
-		if (((!kernel && bind->claim.fork_number == 0) || order->finishing ||
+		if ((fork_must_be_asked(order, bind) || order->finishing ||
 		     (bind->since_ns < given_up &&
 		      bind->since_round + MT_GATE_ROUNDS < order->round)) &&
 		    !parent_waits(order, bind) && !fork_is_queued(order, bind)) {
@@ -423,7 +462,7 @@ void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct
 
 	if (event.ns_pid <= 0 || apply_up_to_fork(order, parent->pid, event.ns_pid, rec->stamp))
 		return;
-	if (order->options.kernel_events)
+	if (mt_process_is_told(order, parent))
 		return;
 	event.pid = mt_process_translate_pid(order, reader->bind->image, event.ns_pid);
 	if (event.pid == 0 || /* gone before we could ask: its slot, if it has one, says more */

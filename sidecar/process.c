@@ -99,6 +99,11 @@ static struct mt_process *exec_process(struct mt_order *order, const struct mt_k
 	return kev->time_ns <= process->exit_ns ? NULL : add(order, kev->pid, 0);
 }
 
+bool mt_process_is_told(const struct mt_order *order, const struct mt_process *process)
+{
+	return order->options.kernel_events && !(process && process->unseen);
+}
+
 static struct mt_event *write_event(struct mt_order *order, const struct mt_process *process,
 				    enum mt_event_type type, const struct mt_kev_node *node)
 {
@@ -173,6 +178,13 @@ static void lose(struct mt_order *order)
 	order->kernel_lossy = true;
 }
 
+static void begin_unseen(struct mt_order *order, struct mt_process *process)
+{
+	process->unseen = true;
+	if (order->options.on_unseen)
+		order->options.on_unseen(order->options.drain_context, process->pid);
+}
+
 static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 {
 	const struct mt_kev *kev = &node->event;
@@ -199,6 +211,8 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 	process->ns_pid = kev->ns_pid;
 	process->fork_asked = node->image != NULL;
 	process->vfork = (kev->exec_flags & MT_EXEC_VFORK) != 0;
+	if (node->image && parent->unseen)
+		begin_unseen(order, process);
 	memory = memory_of(order, parent);
 	if (!process->vfork && memory) {
 		if (memory->space) {
@@ -245,6 +259,7 @@ static void apply_exec(struct mt_order *order, const struct mt_kev_node *node)
 	}
 	end_memory(order, process);
 	process->vfork = false;
+	process->unseen = process->unseen && image;
 	write_event(order, process, MT_EVENT_EXEC, node);
 	process->exec_ns = node->event.time_ns;
 	if (image)
@@ -333,6 +348,7 @@ static void apply_mapping(struct mt_order *order, const struct mt_kev_node *node
 
 	if (!process || process->exited)
 		return;
+	process->unseen = false;
 	/* The event first: it may start a new batch, whose arena the rest must be in. */
 	event = write_event(order, process, MT_EVENT_MAPPING, node);
 	mapping = mt_batch_alloc(order->sink.batch, sizeof(*mapping));
@@ -356,6 +372,15 @@ static void apply_mapping(struct mt_order *order, const struct mt_kev_node *node
 	event->mapping = mapping;
 }
 
+/* Where the word came first, whoever found it out knows already. */
+static void apply_unseen(struct mt_order *order, const struct mt_kev_node *node)
+{
+	struct mt_process *process = mt_process_get(order, node->event.pid);
+
+	if (process && !process->exited)
+		process->unseen = true;
+}
+
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node)
 {
 	switch (node->event.type) {
@@ -373,6 +398,9 @@ void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node)
 		break;
 	case MT_KEV_MAPPING:
 		apply_mapping(order, node);
+		break;
+	case MT_KEV_UNSEEN:
+		apply_unseen(order, node);
 		break;
 	}
 }

@@ -23,7 +23,7 @@
 #define BUSY_EVENTS 4096
 /* How long the root's exit record may take to come out of the kernel after wait(2) told of it. */
 #define ROOT_EXIT_NS (100 * MS_NS)
-/* Without kernel events: rounds in which the last processes' ends would have been noticed. */
+/* Where ends are looked for: rounds in which the last processes' ends would have been noticed. */
 #define LAST_IDLE_ROUNDS 3
 
 /*
@@ -37,6 +37,7 @@ struct birth {
 	struct birth *next;
 	struct mt_kev event;
 	bool in_tree; /* /proc says that the parent is of the tree */
+	bool told;    /* the kernel did, after all */
 };
 
 struct mt_recorder {
@@ -46,12 +47,14 @@ struct mt_recorder {
 	int event_fd;
 	pthread_t thread;
 	int64_t watched_ns; /* when the watch was last polled */
+	bool looks;	    /* the ends of some processes, or all, are looked for */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;	/* of the thread */
 	pthread_cond_t settled; /* of mt_recorder_settle() */
 	uint64_t idle_rounds;	/* since the start */
 	struct birth *births;	/* newest first */
+	struct birth *heard;	/* those that the drain under way decides on */
 	struct mt_mappings *mappings, **mappings_tail;
 	uint32_t missed; /* of both, for want of memory or descriptors */
 	bool root_ended;
@@ -69,12 +72,52 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static void watch_unseen(struct mt_recorder *recorder, pid_t pid)
+{
+	recorder->looks = true;
+	(void)mt_watch_add(recorder->watch, pid);
+}
+
 static void on_kernel_event(void *context, const struct mt_kev *event)
 {
 	struct mt_recorder *recorder = context;
+	struct birth *birth;
 
+	for (birth = recorder->heard; birth; birth = birth->next)
+		birth->told = birth->told || birth->event.pid == event->pid;
 	mt_order_kernel_event(recorder->order, event);
 	mt_coverage_kernel_event(recorder->options.coverage, event);
+	if (event->type == MT_KEV_UNSEEN)
+		watch_unseen(recorder, event->pid);
+	else if (event->type == MT_KEV_EXIT)
+		mt_watch_remove(recorder->watch, event->pid);
+}
+
+/* A process that the kernel tells nothing of has ended. */
+static void on_ended_unseen(void *context, pid_t pid)
+{
+	struct mt_kev event = { .type = MT_KEV_EXIT, .pid = pid, .tid = pid, .exit_status = -1 };
+
+	event.time_ns = (uint64_t)now_ns();
+	on_kernel_event(context, &event);
+}
+
+/* The order engine found a child of such a one. */
+static void on_unseen(void *context, pid_t pid)
+{
+	const struct mt_kev event = { .type = MT_KEV_UNSEEN, .pid = pid };
+	struct mt_recorder *recorder = context;
+
+	mt_coverage_kernel_event(recorder->options.coverage, &event);
+	watch_unseen(recorder, pid);
+}
+
+/* Without kernel events the order engine is told what the watch finds. */
+static void on_ended(void *context, pid_t pid)
+{
+	struct mt_recorder *recorder = context;
+
+	mt_order_process_ended(recorder->order, pid, 0, false);
 }
 
 static bool is_known(const struct mt_order *order, pid_t pid, bool alive)
@@ -89,20 +132,39 @@ static bool is_known(const struct mt_order *order, pid_t pid, bool alive)
 	return false;
 }
 
-/* Forks that the order engine has from the program itself, or knows the parent of no more, go. */
 static void take_births(struct mt_recorder *recorder)
 {
-	struct birth *births, *birth;
-
 	pthread_mutex_lock(&recorder->lock);
-	births = recorder->births;
+	recorder->heard = recorder->births;
 	recorder->births = NULL;
 	pthread_mutex_unlock(&recorder->lock);
-	while ((birth = births)) {
-		births = birth->next;
+}
+
+/* A process that the kernel should have told of, and did not, comes from one that is out of sight.
+ */
+static void tell_birth(struct mt_recorder *recorder, struct birth *birth)
+{
+	if (!recorder->options.order.kernel_events) {
+		mt_order_kernel_event(recorder->order, &birth->event);
+		return;
+	}
+	if (birth->told || mt_coverage_is_seen(recorder->options.coverage, birth->event.pid))
+		return;
+	on_kernel_event(recorder, &birth->event);
+	birth->event.type = MT_KEV_UNSEEN;
+	on_kernel_event(recorder, &birth->event);
+}
+
+/* Forks that the order engine has from the program itself, or knows the parent of no more, go. */
+static void tell_births(struct mt_recorder *recorder)
+{
+	struct birth *birth;
+
+	while ((birth = recorder->heard)) {
+		recorder->heard = birth->next;
 		if (!is_known(recorder->order, birth->event.pid, true) &&
 		    (birth->in_tree || is_known(recorder->order, birth->event.parent_pid, false)))
-			mt_order_kernel_event(recorder->order, &birth->event);
+			tell_birth(recorder, birth);
 		free(birth);
 	}
 }
@@ -142,12 +204,15 @@ static void take_missed(struct mt_recorder *recorder)
 static int drain(void *context)
 {
 	struct mt_recorder *recorder = context;
+	int given;
 
 	take_missed(recorder);
 	take_mappings(recorder);
-	if (!recorder->options.order.kernel_events)
-		take_births(recorder);
-	return mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);
+	/* Their forks are in the rings by now, where the kernel tells of them. */
+	take_births(recorder);
+	given = mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);
+	tell_births(recorder);
+	return given;
 }
 
 int mt_recorder_new(const struct mt_recorder_options *options, struct mt_recorder **ret_recorder)
@@ -159,9 +224,11 @@ int mt_recorder_new(const struct mt_recorder_options *options, struct mt_recorde
 	if (!recorder)
 		return -ENOMEM;
 	recorder->options = *options;
+	recorder->looks = !options->order.kernel_events;
 	recorder->mappings_tail = &recorder->mappings;
 	recorder->options.order.drain = drain;
 	recorder->options.order.drain_context = recorder;
+	recorder->options.order.on_unseen = on_unseen;
 	pthread_mutex_init(&recorder->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -256,9 +323,12 @@ static void look_after_processes(struct mt_recorder *recorder)
 		if (tell)
 			mt_order_process_ended(recorder->order, recorder->options.root, status,
 					       known);
-		alive = mt_watch_poll(recorder->watch, recorder->order);
-	} else if (recorder->options.whole_tree) {
-		alive = mt_coverage_alive(recorder->options.coverage);
+		mt_watch_meet(recorder->watch, recorder->order);
+		alive = mt_watch_poll(recorder->watch, on_ended, recorder);
+	} else {
+		(void)mt_watch_poll(recorder->watch, on_ended_unseen, recorder);
+		if (recorder->options.whole_tree)
+			alive = mt_coverage_alive(recorder->options.coverage);
 	}
 	if (recorder->options.whole_tree && alive == 0 && !mt_recorder_is_over(recorder))
 		announce(recorder);
@@ -308,7 +378,7 @@ static void finish(struct mt_recorder *recorder)
 		events = mt_order_round(recorder->order);
 		idle = events ? 0 : idle + 1;
 		if (mt_order_process_done(recorder->order, recorder->options.root) &&
-		    (recorder->options.order.kernel_events || idle >= LAST_IDLE_ROUNDS))
+		    (!recorder->looks || idle >= LAST_IDLE_ROUNDS))
 			break;
 		if (events)
 			continue;
@@ -343,11 +413,25 @@ int mt_recorder_start(struct mt_recorder *recorder)
 	return -pthread_create(&recorder->thread, NULL, thread_main, recorder);
 }
 
-void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, uint64_t time_ns)
+/* Did the kernel tell of the process, or will it, as far as can be known before the next drain? */
+static bool is_told(const struct mt_recorder *recorder, pid_t pid)
+{
+	if (!recorder->options.order.kernel_events)
+		return false;
+	/* Of one that has ended its end may have been told already, and its start with it. */
+	return !recorder->options.by_perf || mt_coverage_is_seen(recorder->options.coverage, pid) ||
+	       !mt_job_lives(pid);
+}
+
+void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, uint64_t time_ns)
 {
 	struct birth *birth;
+	pid_t parent;
 
-	if (recorder->options.order.kernel_events || pid == recorder->options.root || parent <= 0)
+	if (pid == recorder->options.root || is_told(recorder, pid))
+		return;
+	parent = mt_job_parent(pid);
+	if (parent <= 0)
 		return;
 	birth = mt_patient_calloc(1, sizeof(*birth));
 	if (!birth) { /* the process is then one without a known parent */

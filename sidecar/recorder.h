@@ -23,6 +23,7 @@ struct mt_recorder_options {
 	struct mt_kernel *kernel;
 	struct mt_coverage *coverage;
 	pid_t root;
+	bool by_perf;	 /* the kernel's events are perf's, which may lose sight of processes */
 	bool whole_tree; /* tell when the last process of the tree has ended (manual use) */
 };
 
@@ -38,10 +39,10 @@ struct mt_order *mt_recorder_order(struct mt_recorder *recorder);
 int mt_recorder_fd(const struct mt_recorder *recorder);
 
 /*
- * A process of the tree says hello; to be called before mt_order_add_image. Without kernel events
- * this may be the first that is heard of it, so its parent is told too.
+ * A process of the tree says hello; to be called before mt_order_add_image. Without kernel events,
+ * and with perf's, this may be the first that is heard of it, so its parent is looked up.
  */
-void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, pid_t parent, uint64_t time_ns);
+void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, uint64_t time_ns);
 
 /*
  * The mappings that `pid` has already become events. To be called after mt_order_add_image, while

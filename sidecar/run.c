@@ -116,6 +116,11 @@ static int open_kernel(struct mt_run *run)
 	return 0;
 }
 
+static bool has_perf_events(const struct mt_run *run)
+{
+	return strcmp(run->kernel_report.process, "perf") == 0;
+}
+
 static bool has_kernel_events(const struct mt_run *run)
 {
 	return strcmp(run->kernel_report.process, "none") != 0;
@@ -208,6 +213,7 @@ static int start_threads(struct mt_run *run)
 		},
 		.kernel = run->kernel,
 		.root = run->root,
+		.by_perf = has_perf_events(run),
 		.whole_tree = !run->has_child,
 	};
 	int err;
@@ -313,8 +319,7 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 		total = shm.layout.total_bytes;
 		/* The mapping goes on without the descriptor, which only the program needs now. */
 		shm.fd = -1;
-		if (!has_kernel_events(run))
-			mt_recorder_hello(run->recorder, pid, mt_job_parent(pid), hello->time_ns);
+		mt_recorder_hello(run->recorder, pid, hello->time_ns);
 		err = mt_order_add_image(mt_recorder_order(run->recorder), &shm, pid, hello);
 		if (err) {
 			mt_shm_destroy(&shm);

@@ -22,7 +22,8 @@ struct watched {
 
 struct mt_watch {
 	size_t count, room;
-	size_t met; /* processes of the order engine's list that were taken up */
+	size_t met;   /* processes of the order engine's list that were taken up */
+	size_t unmet; /* and that were not, for want of memory */
 	struct watched *list;
 };
 
@@ -79,7 +80,26 @@ static bool has_ended(const struct watched *watched)
 	return kill(watched->pid, 0) < 0 && errno == ESRCH;
 }
 
-size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order)
+static void remove_at(struct mt_watch *watch, size_t i)
+{
+	if (watch->list[i].fd >= 0)
+		close(watch->list[i].fd);
+	watch->list[i] = watch->list[--watch->count];
+}
+
+void mt_watch_remove(struct mt_watch *watch, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < watch->count; i++) {
+		if (watch->list[i].pid == pid) {
+			remove_at(watch, i);
+			return;
+		}
+	}
+}
+
+void mt_watch_meet(struct mt_watch *watch, const struct mt_order *order)
 {
 	const struct mt_order_process *list;
 	size_t count = mt_order_processes(order, &list), i;
@@ -90,18 +110,23 @@ size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order)
 			break;
 	}
 	watch->met = i;
-	for (i = 0; i < watch->count;) {
-		struct watched *watched = &watch->list[i];
+	watch->unmet = count - i;
+}
 
-		if (!has_ended(watched)) {
+size_t mt_watch_poll(struct mt_watch *watch, mt_watch_ended_fn *on_ended, void *context)
+{
+	size_t i;
+
+	for (i = 0; i < watch->count;) {
+		pid_t pid = watch->list[i].pid;
+
+		if (!has_ended(&watch->list[i])) {
 			i++;
 			continue;
 		}
-		mt_order_process_ended(order, watched->pid, 0, false);
-		if (watched->fd >= 0)
-			close(watched->fd);
-		*watched = watch->list[--watch->count];
+		remove_at(watch, i);
+		on_ended(context, pid);
 	}
 	/* Without memory for all of them there is one more at least. */
-	return watch->count + (watch->met < count);
+	return watch->count + (watch->unmet > 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Notices the end of processes where the kernel's events do not tell it: a pidfd for each process
- * that the order engine knows, polled.
+ * Notices the end of processes where the kernel's events do not tell it, all or some: a pidfd for
+ * each, polled.
  *
  * Threads: the merge thread alone.
  */
@@ -23,10 +23,15 @@ void mt_watch_free(struct mt_watch *watch);
 /* Watches a process from now on, whether the order engine has met it or not. False: no memory. */
 bool mt_watch_add(struct mt_watch *watch, pid_t pid);
 
-/*
- * Takes up processes that are new to the order engine, tells it of those that have ended. Returns
- * how many are alive.
- */
-size_t mt_watch_poll(struct mt_watch *watch, struct mt_order *order);
+/* Its end was told otherwise. */
+void mt_watch_remove(struct mt_watch *watch, pid_t pid);
+
+/* Takes up the processes that are new to the order engine. */
+void mt_watch_meet(struct mt_watch *watch, const struct mt_order *order);
+
+typedef void mt_watch_ended_fn(void *context, pid_t pid);
+
+/* Tells of those that have ended, each once. Returns how many are alive. */
+size_t mt_watch_poll(struct mt_watch *watch, mt_watch_ended_fn *on_ended, void *context);
 
 #endif

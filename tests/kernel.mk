@@ -6,6 +6,8 @@ tests_e2e_kernel_trace_LDADD = libmtkernel.la
 EXTRA_DIST += tests/e2e/kernel_lib.sh
 dist_check_SCRIPTS += tests/e2e/kernel_tree.sh
 TESTS += tests/e2e/kernel_tree.sh
+dist_check_SCRIPTS += tests/e2e/kernel_unreadable.sh
+TESTS += tests/e2e/kernel_unreadable.sh
 # What is followed has no sanitizer, which would have processes and threads of its own.
 MT_FOLLOWED_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -pthread
 check_PROGRAMS += tests/e2e/kernel_maps_target

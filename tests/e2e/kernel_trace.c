@@ -59,8 +59,8 @@ static void print_text(FILE *out, const char *text, uint32_t len)
 	putc('"', out);
 }
 
-static const char *const type_names[] = { "?",		"Fork",	   "Exec", "Exit",
-					  "ThreadExit", "Mapping", "Lost" };
+static const char *const type_names[] = { "?",		"Fork",	   "Exec",   "Exit",
+					  "ThreadExit", "Mapping", "Unseen", "Lost" };
 
 static const struct {
 	uint32_t flag;
@@ -97,7 +97,10 @@ static void on_event(void *context, const struct mt_kev *event)
 	FILE *out = trace->out;
 
 	trace->given[event->type]++;
-	trace->live += event->type == MT_KEV_FORK ? 1 : event->type == MT_KEV_EXIT ? -1 : 0;
+	if (event->type == MT_KEV_FORK)
+		trace->live++;
+	else if (event->type == MT_KEV_EXIT || event->type == MT_KEV_UNSEEN)
+		trace->live--;
 	fprintf(out, "{\"type\":\"%s\",\"time\":%llu,\"pid\":%d,\"tid\":%d",
 		type_names[event->type], (unsigned long long)event->time_ns, event->pid,
 		event->tid);

@@ -54,7 +54,7 @@ static void run(void)
 /* The events that came, as letters: F E X (exit) T (thread) M. */
 static void expect(const char *types)
 {
-	static const char letters[] = "?FEXTML";
+	static const char letters[] = "?FEXTMUL";
 	char got[GIVEN_MAX + 1] = "";
 	size_t i;
 
@@ -110,15 +110,46 @@ Test(kernel_merge, perf_exit_comes_with_the_last_thread)
 	cr_assert_eq(given.events[3].exit_status, -1);
 }
 
-Test(kernel_merge, perf_set_id_exec_is_given_before_the_end)
+Test(kernel_merge, perf_end_between_an_exec_and_its_mappings_is_that_of_the_events)
 {
 	perf_only();
 	push(MT_KREC_PERF_EXEC, MT_KEV_EXEC, 100, 10, 10, 0, NULL);
 	push(MT_KREC_PERF_EXIT, 0, 101, 10, 10, 0, NULL);
 	run();
-	expect("ETX");
-	cr_assert(given.events[0].exec_flags & MT_EXEC_SECURE);
-	cr_assert_not(given.events[0].exec_flags & MT_EXEC_KNOWN);
+	expect("EU");
+	cr_assert_eq(given.events[0].exec_flags, 0);
+	cr_assert_eq(given.events[1].pid, 10);
+	/* Its number is another one's later. */
+	push(MT_KREC_PERF_FORK, 0, 110, 10, 10, 9, NULL);
+	push(MT_KREC_PERF_EXIT, 0, 111, 10, 10, 0, NULL);
+	run();
+	expect("EUFTX");
+}
+
+Test(kernel_merge, global_perf_goes_on_with_the_image_after_that)
+{
+	perf_only();
+	merge.perf_is_global = true;
+	push(MT_KREC_PERF_EXEC, MT_KEV_EXEC, 100, 10, 10, 0, NULL);
+	push(MT_KREC_PERF_EXIT, 0, 101, 10, 10, 0, NULL);
+	push(MT_KREC_PERF_MMAP, MT_KEV_MAPPING, 110, 10, 10, 0, "/bin/a");
+	push(MT_KREC_PERF_FORK, 0, 120, 11, 11, 10, NULL);
+	push(MT_KREC_PERF_EXIT, 0, 130, 10, 10, 0, NULL);
+	run();
+	expect("UEMFTX");
+	cr_assert_str_eq(given.paths[1], "/bin/a");
+}
+
+/* The second end is the process's own, even if its image never came to be mapped. */
+Test(kernel_merge, global_perf_takes_the_second_end_for_the_process)
+{
+	perf_only();
+	merge.perf_is_global = true;
+	push(MT_KREC_PERF_EXEC, MT_KEV_EXEC, 100, 10, 10, 0, NULL);
+	push(MT_KREC_PERF_EXIT, 0, 101, 10, 10, 0, NULL);
+	push(MT_KREC_PERF_EXIT, 0, 102, 10, 10, 0, NULL);
+	run();
+	expect("UETX");
 }
 
 Test(kernel_merge, records_of_two_rings_are_given_in_order_of_time)

@@ -188,3 +188,41 @@ Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
 	bench.kernel[1] = guessed;
 	finish("x0 m10 +5 f10 +6 m20");
 }
+
+/* perf has lost sight of the process: what it forks and executes is found out as without it. */
+Test(order_forks, unseen_process_tells_of_its_forks_and_images_itself)
+{
+	struct mt_proc_birth birth = { .pid = CHILD, .tid = CHILD, .parent = image.proc };
+	struct mt_order_stats stats;
+	struct bench_image second;
+	struct mt_writer child, raw, next;
+
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	birth.fork_number = 7;
+	birth.stamp = bench.base + 35;
+	kernel(MT_KEV_UNSEEN, PID, 0, 5);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FORK, 7);
+	child = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), CHILD);
+	put(&child, 40, MT_REC_FREE, 0x10);
+	bench_put(&bench, &image, &one, 30, MT_REC_FORK_DONE, 7, CHILD);
+	put(&one, 33, MT_REC_FREE, 0x10);
+	put(&one, 41, MT_REC_MALLOC, 0x20);
+	birth.pid = birth.tid = CHILD + 1;
+	birth.fork_number = 0;
+	birth.stamp = bench.base + 45;
+	raw = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), CHILD + 1);
+	put(&raw, 50, MT_REC_FREE, 0x20);
+	put(&one, 60, MT_REC_FREE, 0x20);
+	bench_run(&bench);
+	bench.base += 100;
+	bench_image(&bench, &second, PID, 0);
+	next = bench_thread(&second, second.proc, PID);
+	bench_put(&bench, &second, &next, 10, MT_REC_MALLOC, 0x30, 8);
+	bench_run(&bench);
+	mt_order_stats(bench.order, &stats);
+	cr_assert_eq(stats.events, 11);
+	kernel(MT_KEV_EXIT, PID, 0, 20);
+	kernel(MT_KEV_EXIT, CHILD, 0, 21);
+	finish("x0 m10 +5 f10 f10 m20 +6 f20 f20 x0 m30 -0 -5");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Why an image ran untracked: what the reasons are called. */
+#include "sidecar/coverage.h"
+
+bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
+{
+	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
+}
+
+const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
+{
+	static const char *const names[MT_UNTRACKED_REASONS] = {
+		[MT_UNTRACKED_UNKNOWN] = "unknown",
+		[MT_UNTRACKED_SECURE] = "set-id",
+		[MT_UNTRACKED_STATIC] = "static",
+		[MT_UNTRACKED_FOREIGN] = "architecture",
+		[MT_UNTRACKED_ENVIRONMENT] = "environment",
+		[MT_UNTRACKED_LIBC] = "libc",
+		[MT_UNTRACKED_SANITIZER] = "sanitizer",
+		[MT_UNTRACKED_ALLOCATOR] = "own-malloc",
+		[MT_UNTRACKED_REFUSED] = "no-room",
+		[MT_UNTRACKED_WAITED] = "sidecar-stood-still",
+		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
+		[MT_UNTRACKED_ENDED] = "ended-before-loading",
+		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
+	};
+
+	return reason < MT_UNTRACKED_REASONS ? names[reason] : names[MT_UNTRACKED_UNKNOWN];
+}
+
+const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
+{
+	static const char *const texts[MT_UNTRACKED_REASONS] = {
+		[MT_UNTRACKED_UNKNOWN] = "for a reason that is not known",
+		[MT_UNTRACKED_SECURE] = "it runs set-ID or with file capabilities",
+		[MT_UNTRACKED_STATIC] = "it is statically linked",
+		[MT_UNTRACKED_FOREIGN] = "it is built for another architecture",
+		[MT_UNTRACKED_ENVIRONMENT] = "it was started without LD_PRELOAD",
+		[MT_UNTRACKED_LIBC] = "it uses another C library",
+		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
+		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
+		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
+		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
+		[MT_UNTRACKED_ELSEWHERE] =
+			"another run of memtrack records it, or it could not reach this one",
+		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",
+		[MT_UNTRACKED_STARTING] = "the recording ended before it started",
+	};
+
+	return reason < MT_UNTRACKED_REASONS ? texts[reason] : texts[MT_UNTRACKED_UNKNOWN];
+}
