@@ -2,7 +2,7 @@
 /*
  * What the parts of the order engine share: images, the readers of their threads' streams, and
  * processes. order.c makes the rounds, drain.c finds what to read, process.c applies what the
- * kernel (or, without it, the shim) says of processes, pending.c orders that.
+ * kernel (or, without it, the shim) says of processes, pending.h orders that.
  *
  * Who points to whom:
  *
@@ -222,26 +222,6 @@ int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *
 				 int32_t ns_pid);
 void mt_processes_check(struct mt_order *order);
 void mt_processes_free(struct mt_order *order);
-
-/* pending_queue.c: the kernel's events in the order of their times */
-/* add_later: the queue is in use by the merge; it comes in with take_inbox, in the next round. */
-void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, uint64_t stamp);
-void mt_pending_take_inbox(struct mt_order *order);
-void mt_pending_add(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
-		    struct mt_image *image);
-void mt_pending_remove_head(struct mt_order *order);
-void mt_pending_free(struct mt_order *order);
-
-/* pending.c: the kernel's events in the merge, and the gates that wait for them */
-/* Applies the head of the queue. False: it has to wait for streams. */
-bool mt_pending_apply(struct mt_order *order);
-/* Asks for an Exit now, in the place of the kernel's. */
-void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool status_known);
-/* A thread came back from fork(). */
-void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct mt_rec *rec);
-/* Opens gates whose event came, and asks for the events that will not come. */
-void mt_gates_check(struct mt_order *order);
-void mt_gates_open(struct mt_order *order);
 
 /* order.c: puts a reader with records into the merge */
 void mt_order_admit(struct mt_order *order, struct mt_reader *reader);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sidecar/order_impl.h"
+#include "sidecar/pending.h"
 
 /* Forks that are asked for in a round: each is compared with what is queued and what waits. */
 #define FORKS_A_ROUND 64u

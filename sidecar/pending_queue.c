@@ -5,6 +5,7 @@
 
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
+#include "sidecar/pending.h"
 
 static struct mt_kev_node *node_new(struct mt_order *order, const struct mt_kev *event,
 				    uint64_t stamp, struct mt_image *image)

@@ -8,6 +8,7 @@
 
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
+#include "sidecar/pending.h"
 
 #define CHECK_NS	 UINT64_C(1000000000)
 #define LOOKUPS_ROUND_NS UINT64_C(20000000)

@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "sidecar/order_impl.h"
+#include "sidecar/pending.h"
 #include "tests/unit/order_fixture.h"
 
 TestSuite(order_ends, .init = open_kernel, .fini = close_bench);
