@@ -3,7 +3,7 @@
 # how they are written). An hour and more for all; MUTANTS='kind37' takes those of one test.
 MUTANTS =
 EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants \
-	tests/mutants/order_run_count.mutants tests/mutants/late.mutants
+	tests/mutants/kernel.mutants tests/mutants/order_run_count.mutants tests/mutants/late.mutants
 .PHONY: check-mutants mutants-build
 check-mutants:
 	MUTANTS='$(MUTANTS)' python3 $(top_srcdir)/tests/mutants/run.py $(top_srcdir) . mutants
