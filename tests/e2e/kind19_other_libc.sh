@@ -3,7 +3,7 @@
 # as itself, as the command or as a child, and also where it was made to load our library.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
-library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 
 if command -v objdump >/dev/null; then
 	newest=$(objdump -T "$library" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)

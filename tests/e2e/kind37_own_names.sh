@@ -7,7 +7,7 @@
 need_product
 need_command nm binutils
 cc=$(make_value CC)
-library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 
 # Whatever stands in the list of exports: what we stand before, and what leads there.
 {

@@ -70,7 +70,7 @@ unset XDG_RUNTIME_DIR
 rm -f "$WORK/outer" "$WORK/inner"
 
 # Our library in the environment already: neither the sidecar nor the reader tracks itself.
-library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 mkdir "$WORK/none"
 rm -f "$WORK/run"
 (cd "$WORK/none" && LD_PRELOAD=$library MEMTRACK_OUTPUT=$WORK/none/self "$LAUNCHER" -q -o "$WORK/run" -- \

@@ -69,7 +69,7 @@ chroot)
 esac
 END
 work=$WORK
-library=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+library=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 export work places library
 for place in bind chroot; do
 	track run unshare -m sh "$WORK/mounts" $place </dev/null >"$WORK/out" 2>"$WORK/err"

@@ -5,7 +5,7 @@
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 . "$MT_SRCDIR/tests/e2e/places_lib.sh"
 places=$PROGRAMS/places
-shim=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+shim=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 make_part first
 make_part other
 make_part late

@@ -3,7 +3,7 @@
 # program could see, and completes the file when the last process of the tree has ended.
 . "$MT_SRCDIR/tests/e2e/lib.sh"
 need_product
-shim=$(find "$MT_BUILDDIR" -name libmemtrack-preload.so -path '*/.libs/*' | head -n 1)
+shim=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 cd "$WORK" || exit 1
 
 # alone NAME COMMAND...

@@ -35,5 +35,5 @@ make_variable()
 # The library as built, before it is installed.
 shim_library()
 {
-	find "$MT_BUILDDIR" -name 'libmemtrack-preload.so' -path '*/.libs/*' 2>/dev/null | head -n 1
+	ls "$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so" 2>/dev/null
 }
