@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Can the tests fail? Small defects, each of which has to turn its test red (tests/mutants/run.py says
-# how they are written). An hour and more for all; MUTANTS='kind37' takes those of one test.
+# how they are written). MUTANTS='kind37' takes those of one test; all take an hour on two processors
+# with MUTANTS_JOBS=2, and can be had in pieces with MUTANTS_LOG and MUTANTS_SECONDS.
 MUTANTS =
 EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants \
 	tests/mutants/kernel.mutants tests/mutants/order_run_count.mutants tests/mutants/late.mutants
