@@ -24,6 +24,18 @@ for at in $(seq 0 "$step" "$((size - 1))") $(seq "$((size > 4096 ? size - 4096 :
 done
 tap_equal "cut anywhere: no crash" "" "$bad"
 tap_equal "cut anywhere: it is said" "" "$silent"
+# Between two frames nothing is damaged; what is missing is that the file was closed.
+unsaid=
+between=0
+for at in $(LC_ALL=C grep -Fabo "$(printf ']*M\030')" "$WORK/run" | cut -d: -f1); do
+	head -c "$at" "$WORK/run" >"$WORK/changed"
+	bounded 10 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+	test $? -eq 0 || continue
+	between=$((between + 1))
+	grep -q 'not closed' "$WORK/err" || unsaid="$unsaid $at"
+done
+tap_equal "cut between two frames ($between places): it is said that the file was not closed" "" "$unsaid"
+tap_check "cut between two frames: there are such places" test "$between" -gt 0
 tap_check "cut anywhere: most places are inside a frame, which is damage ($inside of $cuts)" test "$inside" -gt "$((cuts / 2))"
 bad=
 at=7

@@ -6,12 +6,13 @@ need_product
 shim=$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so
 cd "$WORK" || exit 1
 
-# alone NAME COMMAND...
+# alone NAME COMMAND...: what it says is in the file $err. (One for each: a sidecar may sum up late.)
 alone()
 {
 	name=$1
+	err=$WORK/err.$name
 	shift
-	bounded 60 env MEMTRACK_OUTPUT="$WORK/$name" LD_PRELOAD="$shim" "$@" >"$WORK/out" 2>"$WORK/err"
+	bounded 60 env MEMTRACK_OUTPUT="$WORK/$name" LD_PRELOAD="$shim" "$@" >"$WORK/out" 2>"$err"
 }
 
 completed()
@@ -21,7 +22,7 @@ completed()
 }
 
 alone one "$PROGRAMS/blocks" 1000 12345
-tap_verdict "one program: ends as itself" $? "$WORK/err"
+tap_verdict "one program: ends as itself" $? "$err"
 completed "one program" one
 tap_equal "one program: its blocks" 1000 "$(count_size one 12345)"
 alone killed "$PROGRAMS/blocks" 1000 12345 kill
@@ -34,7 +35,7 @@ completed "a shell and its children" tree
 tap_equal "a shell and its children: all blocks" "100 100" "$(count_size tree 333) $(count_size tree 444)"
 for what in children threads main_exits; do
 	alone "$what" "$PROGRAMS/alone" $what
-	tap_verdict "$what: nothing of ours to be seen" $? "$WORK/err"
+	tap_verdict "$what: nothing of ours to be seen" $? "$err"
 done
 exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 "$PROGRAMS/alone" descriptors
@@ -43,4 +44,13 @@ alone descriptors "$PROGRAMS/alone" descriptors
 tap_equal "descriptors: as without us" $plain $?
 MEMTRACK_OUTPUT=/no/such/folder/file LD_PRELOAD=$shim "$PROGRAMS/blocks" 10 10 2>"$WORK/err"
 tap_check "an output that cannot be written: said once" test "$(wc -l <"$WORK/err")" -eq 1
+# unstarted SIDECAR REASON
+unstarted()
+{
+	MEMTRACK_SIDECAR=$1 alone "$(basename "$1")" "$PROGRAMS/blocks" 10 10
+	tap_verdict "$1 for a sidecar: the program ends as itself" $? "$err"
+	tap_equal "$1 for a sidecar: said once" "memtrack: $2; the program runs untracked" "$(cat "$err")"
+}
+unstarted /no/such/sidecar "memtrack-sidecar was not found; set MEMTRACK_SIDECAR to its path"
+unstarted /bin/false "the sidecar could not be started"
 tap_done
