@@ -45,6 +45,21 @@ Test(order_ends, records_that_come_after_the_exit_are_counted_as_lost)
 	cr_assert_eq(list[0].lost[MT_LOST_LATE], 2);
 }
 
+/* Nobody's Exec tells of it; the kernel's word is not asked for. */
+Test(order_ends, hello_of_manual_use_that_comes_after_the_exit_makes_no_process)
+{
+	const struct mt_order_process *list;
+
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	kernel(MT_KEV_EXIT, PID, 0, 100);
+	bench_run(&bench);
+	bench.base += 50;
+	bench_image(&bench, &image, PID, MT_HELLO_ROOT);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 -0");
+	cr_assert_eq(mt_order_processes(bench.order, &list), 1);
+}
+
 /* Whoever says hello with a time of its own making: the kernel has told of nobody new. */
 Test(order_ends, hello_from_the_future_makes_no_process)
 {
@@ -71,6 +86,45 @@ Test(order_ends, exit_waits_for_an_exec_that_was_lost)
 	kernel(MT_KEV_EXIT, PID, 0, 100);
 	bench_finish(&bench);
 	cr_assert_str_eq(bench_text(&bench), "x0 m10 -0");
+}
+
+/* The same for a Fork: what the child inherits is what the made up Exec began. */
+Test(order_ends, fork_waits_for_an_exec_that_was_lost)
+{
+	struct mt_proc_birth birth = {
+		.pid = PID + 5, .tid = PID + 5, .parent = 1, .stamp = bench.base + 21
+	};
+	struct mt_writer child;
+
+	add_image();
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	kernel(MT_KEV_FORK, PID + 5, PID, 20);
+	child = bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), PID + 5);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	cr_assert_str_eq(bench_text(&bench), "");
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 +5 f10");
+	cr_assert_eq(bench_contradictions(&bench), 0);
+}
+
+/* It ends while rounds go on: what it wrote last is seen in a round, and taken in the next. */
+Test(order_ends, thread_that_has_ended_is_read_to_its_end)
+{
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench.base += 10;
+	add_image();
+	put(&two, 10, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	kernel(MT_KEV_THREAD_EXIT, PID, 0, 20);
+	bench.kernel[0].tid = bench.kernel[0].ns_tid = PID + 1;
+	mt_order_round(bench.order);
+	mt_order_round(bench.order);
+	put(&two, 19, MT_REC_FREE, 0x10);
+	mt_order_round(bench.order);
+	bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
 }
 
 /* Their times are equal; the stamps were made in two drains, with a clock sample between. */
