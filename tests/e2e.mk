@@ -169,10 +169,9 @@ LINT_TESTS = \
 TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \
-	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py \
-	tests/e2e/made.py tests/e2e/memory.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
-	tests/e2e/lib.sh tests/e2e/artifact.py tests/e2e/compare.py tests/e2e/killed.py \
-	tests/e2e/made.py tests/e2e/memory.py tests/e2e/standstill.py tests/e2e/stream.py tests/e2e/own_malloc.c tests/e2e/places.py \
+	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py \
+	tests/e2e/killed.py tests/e2e/made.py tests/e2e/memory.py tests/e2e/own_malloc.c \
+	tests/e2e/places.py tests/e2e/standstill.py tests/e2e/stream.py \
 	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved. Then, where there
