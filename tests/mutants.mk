@@ -4,7 +4,8 @@
 # with MUTANTS_JOBS=2, and can be had in pieces with MUTANTS_LOG and MUTANTS_SECONDS.
 MUTANTS =
 EXTRA_DIST += tests/mutants/run.py tests/mutants/kinds_01_20.mutants \
-	tests/mutants/kernel.mutants tests/mutants/order_run_count.mutants tests/mutants/late.mutants
+	tests/mutants/kernel.mutants tests/mutants/order_run_count.mutants tests/mutants/late.mutants \
+	tests/mutants/tools.mutants
 .PHONY: check-mutants mutants-build
 check-mutants:
 	MUTANTS='$(MUTANTS)' python3 $(top_srcdir)/tests/mutants/run.py $(top_srcdir) . mutants

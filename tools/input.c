@@ -64,7 +64,19 @@ static void say_diag(struct mt_input *input, const struct mt_diag *diag)
 	}
 }
 
-int mt_input_open(struct mt_input *input, const char *command, const char *path)
+/* What to do about a file that cannot be read, behind the reason. */
+static const char *advice(const struct mt_diag *diag, int error)
+{
+	if (diag->kind == MT_DIAG_NOT_OURS)
+		return "; memtrack reads what memtrack-preload wrote (*" MT_ARTIFACT_SUFFIX ")";
+	if (error == -EISDIR)
+		return "; name a file in it";
+	if (error == -EACCES || error == -EPERM)
+		return "; its owner can read it, or let others do so";
+	return "";
+}
+
+int mt_input_open_early(struct mt_input *input, const char *command, const char *path)
 {
 	struct mt_diag diag = { 0 };
 	bool standard = !strcmp(path, "-");
@@ -86,13 +98,28 @@ int mt_input_open(struct mt_input *input, const char *command, const char *path)
 	if (ret) {
 		if (!diag.why[0])
 			snprintf(diag.why, sizeof(diag.why), "%s", strerror(-ret));
-		say_diag(input, &diag);
+		fprintf(stderr, "%s: %s: %s%s\n", command, input->name, diag.why,
+			advice(&diag, ret));
 		return ret;
 	}
 	mt_artifact_reader_use_threads(input->reader, MT_ARTIFACT_ALL_CORES);
 	input->progress = isatty(STDERR_FILENO);
 	input->progress_ns = now_ns() + PROGRESS_FIRST_NS;
 	return 0;
+}
+
+int mt_input_open(struct mt_input *input, const char *command, const char *path)
+{
+	int ret = mt_input_open_early(input, command, path);
+
+	if (ret || mt_artifact_reader_totals(input->reader)->size)
+		return ret;
+	fprintf(stderr,
+		"%s: %s: an empty file: nothing was recorded into it, or its recorder is just "
+		"starting\n",
+		command, input->name);
+	mt_input_close(input);
+	return -ENODATA;
 }
 
 void mt_input_use(struct mt_input *input, const struct mt_input_options *options)
@@ -127,6 +154,13 @@ static void note_damage(struct mt_input *input, const struct mt_diag *diag)
 		input->damages[input->damaged] = *diag;
 		say_diag(input, diag);
 	}
+	/* Nothing of it was as we write it. */
+	if (!input->damaged && !diag->frame && !input->given &&
+	    mt_input_state(input) == MT_INPUT_UNKNOWN)
+		fprintf(stderr,
+			"%s: %s: is it another kind of file, compressed with zstd? memtrack reads "
+			"what memtrack-preload wrote\n",
+			input->command, input->name);
 	input->damaged++;
 	if (diag->missing == MT_DIAG_UNKNOWN)
 		input->missing_unknown++;
@@ -164,6 +198,7 @@ int mt_input_next(struct mt_input *input, struct mt_artifact_batch *ret_batch)
 	} else if (!ret && diag->kind == MT_DIAG_CUT) {
 		input->cut = *diag;
 	}
+	input->given |= ret > 0;
 	if (ret > 0)
 		show_progress(input, ret_batch->offset);
 	else

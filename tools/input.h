@@ -49,6 +49,7 @@ struct mt_input {
 	uint64_t missing; /* events of damaged frames that were not given, as far as known */
 	uint64_t missing_unknown; /* damaged frames of which it is not known */
 	struct mt_input_options options;
+	bool given;		 /* a batch, at least one */
 	bool stopped;		 /* at damage, by the options */
 	struct mt_diag cut;	 /* kind MT_DIAG_NONE: the file ends behind a whole frame */
 	bool gap;		 /* set when events are missing before the batch that was given */
@@ -60,8 +61,11 @@ struct mt_input {
 	uint64_t progress_ns;	 /* when it is shown next */
 };
 
-/* Path "-" is standard input. Returns 0, or a negative errno having said why. */
+/* Path "-" is standard input. Returns 0, or a negative errno having said why: also of an empty
+ * file. */
 int mt_input_open(struct mt_input *input, const char *command, const char *path);
+/* The same, for who waits for the recorder: a file that is empty yet is none to complain about. */
+int mt_input_open_early(struct mt_input *input, const char *command, const char *path);
 /* Before the first next(). */
 void mt_input_use(struct mt_input *input, const struct mt_input_options *options);
 /* Takes an option of getopt_long() if it is one of these; returns whether it was. */

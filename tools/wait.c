@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/format.h"
@@ -31,16 +32,20 @@ static bool recorder_is_gone(const struct mt_artifact_reader *reader)
 int mt_wait_closed(const char *command, const char *path)
 {
 	bool last_look = false;
+	struct stat st;
 
 	if (!strcmp(path, "-"))
 		return mt_command_misused(command, "--wait needs a file, not standard input");
+	/* What is read from a pipe is gone from it, and a device never ends. */
+	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return mt_command_misused(command, "--wait needs a file, which %s is not", path);
 	for (;;) {
 		const struct timespec pause = { .tv_nsec = WAIT_NS };
 		struct mt_input input;
 		bool done;
 		int ret;
 
-		if (mt_input_open(&input, command, path))
+		if (mt_input_open_early(&input, command, path))
 			return MT_EXIT_FAILED;
 		ret = mt_artifact_reader_load_meta(input.reader);
 		if (ret) {

@@ -112,8 +112,6 @@ echo '{"not": "an artifact"}' >other
 gives "another kind of file: ends with 1" 1 "$MEMTRACK" dump other
 tap_check "another kind of file: is said" grep -q other err
 gives "a folder: ends with 1" 1 "$MEMTRACK" dump .
-: >nothing
-gives "an empty file: is cut" 3 "$MEMTRACK" dump nothing
 
 # An event of a type that nobody knows: {"pid":1,"tid":1,"timestamp":5,"addr":0,"type":"Zap","x":[1]}
 make_artifact unknown

@@ -54,6 +54,41 @@ for command in stat verify; do
 	gives "$command with no threads: ends with 2" 2 "$MEMTRACK" "$command" --threads 0 a
 	tap_check "$command with no threads: is said" grep -q "'0' is not a number from 1" err
 done
+# What is no artifact: it is said what it is, and what to do; nothing is made of it.
+: >nothing
+echo text >text
+mkdir folder
+for command in stat verify dump modules repair recompress; do
+	case $command in
+	re*) out=made ;;
+	*) out= ;;
+	esac
+	for file in nothing /dev/null -; do
+		gives "$command of an empty file ($file): fails" 1 "$MEMTRACK" $command $file $out
+		tap_equal "$command of an empty file ($file): is said, and nothing else" "1 1 0" \
+			"$(grep -c 'an empty file: nothing was recorded' err) $(wc -l <err) $(wc -c <out)"
+	done
+	gives "$command of a folder: fails" 1 "$MEMTRACK" $command folder $out
+	tap_check "$command of a folder: says what to name" grep -q 'Is a directory; name a file in it' err
+	gives "$command of text: fails" 1 "$MEMTRACK" $command text $out
+	tap_check "$command of text: says what it reads" grep -q 'not a memtrack artifact.*memtrack-preload' err
+	if test "$(id -u)" -ne 0; then
+		chmod 0 text
+		gives "$command of what may not be read: fails" 1 "$MEMTRACK" $command text $out
+		tap_check "$command of what may not be read: is said" grep -q 'Permission denied; its owner' err
+		chmod 600 text
+	fi
+	tap_check "$command: nothing was made" test ! -e made
+done
+if command -v zstd >/dev/null; then
+	zstd -q text
+	gives "stat of another file in zstd: is damage" 3 "$MEMTRACK" stat text.zst
+	tap_check "stat of another file in zstd: that it may be one is said" grep -q 'another kind of file' err
+fi
+for command in stat verify; do
+	gives "$command --wait of a device: ends with 2" 2 "$MEMTRACK" $command --wait /dev/null
+done
+
 cp "$GOLDEN/frames.msgpack" ./--help
 gives "a file named --help, behind --" 0 "$MEMTRACK" dump -- --help
 tap_check "a file named --help, behind --: is read" cmp out "$GOLDEN/frames.ndjson"
