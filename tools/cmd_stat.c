@@ -68,6 +68,8 @@ static int run_stat(struct mt_stat *stat, bool json)
 		ret = replay_all(stat);
 	if (!ret)
 		ret = mt_run_info_init(&stat->info, stat->input.reader);
+	if (!ret)
+		ret = mt_excused_init(&stat->excused, stat->replay, &stat->info);
 	if (ret) {
 		fprintf(stderr, "memtrack stat: %s\n", strerror(-ret));
 		return MT_EXIT_FAILED;
@@ -119,6 +121,7 @@ static int run(int argc, char **argv)
 	reading.one_thread = stat.threads == 1;
 	mt_input_use(&stat.input, &reading);
 	ret = run_stat(&stat, json);
+	mt_excused_fini(&stat.excused);
 	mt_run_info_fini(&stat.info);
 	mt_replay_free(stat.replay);
 	mt_input_close(&stat.input);

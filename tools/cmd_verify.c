@@ -87,6 +87,8 @@ static int run_verify(struct mt_verify *verify, bool json)
 		ret = replay_all(verify);
 	if (!ret)
 		ret = mt_run_info_init(&verify->info, verify->input.reader);
+	if (!ret)
+		ret = mt_excused_init(&verify->excused, verify->replay, &verify->info);
 	if (ret) {
 		fprintf(stderr, "memtrack verify: %s\n", strerror(-ret));
 		return MT_EXIT_FAILED;
@@ -185,6 +187,7 @@ static int run(int argc, char **argv)
 	choice.reading.one_thread = verify.threads == 1;
 	mt_input_use(&verify.input, &choice.reading);
 	ret = run_verify(&verify, choice.json);
+	mt_excused_fini(&verify.excused);
 	mt_run_info_fini(&verify.info);
 	mt_replay_free(verify.replay);
 	free(verify.places);

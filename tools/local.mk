@@ -12,6 +12,7 @@ libmttools_la_SOURCES = \
 	tools/cmd_verify.c tools/verify_print.c tools/verify.h \
 	tools/command.c tools/command.h \
 	tools/dump_filter.c tools/dump_filter.h \
+	tools/excused.c tools/excused.h \
 	tools/frame_refs.c tools/frame_refs.h \
 	tools/input.c tools/input.h \
 	tools/json_writer.c tools/json_writer.h \

@@ -73,6 +73,13 @@ struct mt_replay_image {
 	uint32_t path_len;
 };
 
+/* Findings about blocks, counted for each process. */
+struct mt_replay_mismatches {
+	uint64_t allocs_over_live;
+	uint64_t double_frees;
+	uint64_t unknown_frees;
+};
+
 struct mt_replay_process {
 	int32_t pid;
 	int32_t parent_pid; /* when forked */
@@ -82,6 +89,7 @@ struct mt_replay_process {
 	uint32_t images_count; /* at least 1 */
 	uint32_t images_cap;
 	struct mt_replay_image *images;
+	struct mt_replay_mismatches mismatches;
 
 	/* How the replay goes on; what is route's is ahead by some events (replay_internal.h). */
 	uint32_t index;

@@ -31,8 +31,8 @@ static inline void forget_block(struct mt_replay *replay, struct mt_replay_proce
 	}
 }
 
-static void find_bad_free(struct mt_replay *replay, const struct mt_event *event,
-			  const struct mt_replay_op *op)
+static void find_bad_free(struct mt_replay *replay, struct mt_replay_process *process,
+			  const struct mt_event *event, const struct mt_replay_op *op)
 {
 	struct mt_finding finding = { .addr = op->addr };
 
@@ -40,8 +40,10 @@ static void find_bad_free(struct mt_replay *replay, const struct mt_event *event
 		finding.has_before = true;
 		finding.before_frame = op->size;
 		finding.before_index = op->owner;
+		process->mismatches.double_frees++;
 		mt_replay_find(replay, MT_FIND_DOUBLE_FREE, event, &finding);
 	} else {
+		process->mismatches.unknown_frees++;
 		mt_replay_find(replay, MT_FIND_UNKNOWN_FREE, event, &finding);
 	}
 }
@@ -54,10 +56,12 @@ static void begin_over(struct mt_replay *replay, struct mt_replay_process *proce
 	struct mt_finding finding = { .addr = event->addr, .before_size = op->size };
 
 	forget_block(replay, process, op);
-	if (op->owner == process->owner)
+	if (op->owner == process->owner) {
+		process->mismatches.allocs_over_live++;
 		mt_replay_find(replay, MT_FIND_ALLOC_OVER_LIVE, event, &finding);
-	else
+	} else {
 		image->inherited_ended++;
+	}
 }
 
 /* An op of another result than a clean heap gives. False: the sums are as they have to be. */
@@ -70,7 +74,7 @@ static bool account_surprise(struct mt_replay *replay, struct mt_replay_process 
 	else if (op->result == MT_OP_BLOCK)
 		forget_block(replay, process, op);
 	else
-		find_bad_free(replay, event, op);
+		find_bad_free(replay, process, event, op);
 	return op->kind == MT_OP_BEGIN;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "tools/excused.h"
 #include "tools/input.h"
 #include "tools/replay.h"
 #include "tools/run_info.h"
@@ -15,6 +16,7 @@ struct mt_stat {
 	struct mt_input input;
 	struct mt_replay *replay;
 	struct mt_run_info info;
+	struct mt_excused excused;
 	bool all; /* every process in the table */
 	unsigned threads;
 };

@@ -155,7 +155,13 @@ static void put_totals(struct mt_json *json, const struct mt_stat *stat, size_t 
 	mt_json_u64(json, "stacks", totals->stacks_defined);
 	mt_json_begin(json, "contradictions", '{');
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		mt_json_u64(json, mt_finding_name(kind), totals->findings[kind]);
+		mt_json_u64(json, mt_finding_name(kind),
+			    mt_excused_rest(&stat->excused, totals, kind));
+	mt_json_end(json);
+	mt_json_begin(json, "not_judged", '{');
+	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
+		if (stat->excused.by_kind[kind])
+			mt_json_u64(json, mt_finding_name(kind), stat->excused.by_kind[kind]);
 	mt_json_end(json);
 }
 

@@ -369,17 +369,26 @@ static void print_events(const struct mt_stat *stat, size_t processes)
 static void print_contradictions(const struct mt_stat *stat)
 {
 	const struct mt_replay_totals *totals = mt_replay_totals(stat->replay);
+	const struct mt_excused *excused = &stat->excused;
 	uint64_t sum = 0;
 
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		sum += totals->findings[kind];
+		sum += mt_excused_rest(excused, totals, kind);
 	label("Contradictions");
 	puts(sum ? number(sum) : "none");
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		if (totals->findings[kind])
-			printf("  %-14s%s\n", number(totals->findings[kind]),
+		if (mt_excused_rest(excused, totals, kind))
+			printf("  %-14s%s\n", number(mt_excused_rest(excused, totals, kind)),
 			       mt_finding_text(kind));
-	if (sum && !stat->input.damaged)
+	if (excused->frees || excused->allocs) {
+		label("Not judged");
+		printf("%s %s, %s %s over live ones: their records were dropped (or are unknown)\n",
+		       number(excused->frees),
+		       mt_plural(excused->frees, "free of a block", "frees of blocks"),
+		       number(excused->allocs),
+		       mt_plural(excused->allocs, "allocation", "allocations"));
+	}
+	if ((sum || excused->frees || excused->allocs) && !stat->input.damaged)
 		puts("  'memtrack verify' shows where they are");
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/excused.h"
 #include "tools/input.h"
 #include "tools/replay.h"
 #include "tools/run_info.h"
@@ -22,6 +23,7 @@ struct mt_verify {
 	struct mt_input input;
 	struct mt_replay *replay;
 	struct mt_run_info info;
+	struct mt_excused excused;
 	struct mt_verify_place *places;
 	size_t limit;
 	unsigned threads;
@@ -30,7 +32,7 @@ struct mt_verify {
 	uint64_t unread_events; /* behind the first damage */
 };
 
-/* All of them. */
+/* All of them that dropped records do not excuse. */
 uint64_t mt_verify_contradictions(const struct mt_verify *verify);
 
 /* Both return an exit status. */

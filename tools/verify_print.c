@@ -16,7 +16,7 @@ uint64_t mt_verify_contradictions(const struct mt_verify *verify)
 	uint64_t sum = 0;
 
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		sum += totals->findings[kind];
+		sum += mt_excused_rest(&verify->excused, totals, kind);
 	return sum;
 }
 
@@ -60,8 +60,9 @@ static void print_place(const struct mt_verify *verify, const struct mt_verify_p
 	default:
 		break;
 	}
-	printf("%s%s%s\n", flag ? " [flagged by the recorder: " : "", flag ? flag : "",
-	       flag ? "]" : "");
+	printf("%s%s%s%s\n", flag ? " [flagged by the recorder: " : "", flag ? flag : "",
+	       flag ? "]" : "",
+	       mt_excused_may_be(&verify->excused, finding) ? " [its process lost records]" : "");
 }
 
 static void print_losses(const struct mt_verify *verify)
@@ -98,20 +99,38 @@ static void print_losses(const struct mt_verify *verify)
 		printf("complete: %s\n", mt_run_info_complete(info) ? "yes" : "no");
 }
 
+/* What may follow from the losses. */
+static void print_excused(const struct mt_excused *excused)
+{
+	char number[MT_SUM_CHARS];
+
+	if (excused->frees)
+		printf("not judged: %s %s dropped (or unknown)\n",
+		       mt_sum_text(excused->frees, true, number),
+		       mt_plural(excused->frees, "free of a block whose records were",
+				 "frees of blocks whose records were"));
+	if (excused->allocs)
+		printf("not judged: %s %s dropped (or unknown)\n",
+		       mt_sum_text(excused->allocs, true, number),
+		       mt_plural(excused->allocs, "allocation over a block whose records were",
+				 "allocations over blocks whose records were"));
+}
+
 int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
 {
 	const struct mt_replay_totals *totals = mt_replay_totals(verify->replay);
 	const struct mt_replay_process *const *list;
 	size_t processes = mt_replay_processes(verify->replay, &list);
 	uint64_t sum = mt_verify_contradictions(verify);
+	uint64_t all = sum + verify->excused.frees + verify->excused.allocs;
 	char number[MT_SUM_CHARS];
 
 	for (size_t i = 0; i < verify->places_count; i++)
 		print_place(verify, &verify->places[i]);
-	if (sum > verify->places_count)
+	if (all > verify->places_count)
 		printf("... and %s more %s\n",
-		       mt_sum_text(sum - verify->places_count, true, number),
-		       mt_plural(sum - verify->places_count, "place", "places"));
+		       mt_sum_text(all - verify->places_count, true, number),
+		       mt_plural(all - verify->places_count, "place", "places"));
 	printf("events: %s replayed, of ", mt_sum_text(totals->events, true, number));
 	printf("%s %s", mt_sum_text(processes, true, number),
 	       mt_plural(processes, "process", "processes"));
@@ -120,9 +139,12 @@ int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
 		       mt_sum_text(verify->unread_events, true, number));
 	printf("\ncontradictions: %s\n", sum ? mt_sum_text(sum, true, number) : "none");
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		if (totals->findings[kind])
-			printf("  %-12s %s\n", mt_sum_text(totals->findings[kind], true, number),
+		if (mt_excused_rest(&verify->excused, totals, kind))
+			printf("  %-12s %s\n",
+			       mt_sum_text(mt_excused_rest(&verify->excused, totals, kind), true,
+					   number),
 			       mt_finding_text(kind));
+	print_excused(&verify->excused);
 	for (int reason = 0; reason < MT_ANOMALY_REASONS; reason++)
 		if (verify->info.anomalies[reason])
 			printf("flagged by the recorder: %s %s\n",
@@ -174,7 +196,13 @@ static void put_summary(struct mt_json *json, const struct mt_verify *verify)
 	mt_json_u64(json, "contradictions", mt_verify_contradictions(verify));
 	mt_json_begin(json, "by_kind", '{');
 	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
-		mt_json_u64(json, mt_finding_name(kind), totals->findings[kind]);
+		mt_json_u64(json, mt_finding_name(kind),
+			    mt_excused_rest(&verify->excused, totals, kind));
+	mt_json_end(json);
+	mt_json_begin(json, "not_judged", '{');
+	for (int kind = 0; kind < MT_FIND_KINDS; kind++)
+		if (verify->excused.by_kind[kind])
+			mt_json_u64(json, mt_finding_name(kind), verify->excused.by_kind[kind]);
 	mt_json_end(json);
 	mt_json_begin(json, "flagged", '{');
 	for (int reason = 0; reason < MT_ANOMALY_REASONS; reason++)

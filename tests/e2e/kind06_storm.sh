@@ -44,4 +44,7 @@ tap_verdict "policy drop: the program ends by itself" $? "$WORK/err"
 lost=$(lost run)
 tap_check "policy drop: some was lost" test "$lost" -gt 0
 tap_equal "policy drop: recorded and lost are all" "$((base + 200000))" "$(($(heap_events run) + lost))"
+"$MEMTRACK" verify "$WORK/run" >"$WORK/said" 2>&1
+tap_equal "policy drop: verify says incomplete, and not that it contradicts" "1 contradictions: none" \
+	"$? $(grep '^contradictions' "$WORK/said")"
 tap_done

@@ -31,6 +31,36 @@ gives "unread threads: ends with 1" 1 "$MEMTRACK" verify unread
 tap_check "unread threads: are said, for what they are" grep -q '^unread: 2 threads, for want of memory' out
 tap_check "unread threads: are not called damaged" test "$(grep -c damaged out)" -eq 0
 
+# Where a process lost records, as many frees of what is not there may follow from that; not one more,
+# and only of that process and its children.
+# dropped FILE LOSSES-OF-100: frees of 100 and its child 200, twice each, of blocks that are not there.
+dropped()
+{
+	printf '%s\n' 'meta open' 'done' 'malloc 100 100 10 0x10 1' 'free 100 100 20 0x20' \
+		'free 100 100 30 0x30' 'fork 200 200 40 100' 'free 200 200 50 0x40' \
+		'free 300 300 55 0x60' 'malloc 200 200 60 0x10 1' 'malloc 200 200 70 0x10 1' 'frame' \
+		'meta closed' 'map losses' "u64 policy $2" 'end' 'array processes' 'map -' 'u64 pid 100' \
+		'map losses' "u64 policy $2" 'end' 'end' 'end' 'done' |
+		"$MT_BUILDDIR/tests/e2e/mkartifact" "$1"
+}
+for wanted in "1: 3 contradictions, 2 frees" "2: 1 contradiction, 3 frees and 1 allocation" \
+	"9: 1 contradiction, 3 frees and 1 allocation"; do
+	n=${wanted%%:*}
+	dropped dropped "$n"
+	gives "$wanted: verify ends with 1" 1 "$MEMTRACK" verify dropped
+	case $n in
+	1) frees=2 allocs=0 rest=3 ;;
+	*) frees=3 allocs=1 rest=1 ;;
+	esac
+	tap_equal "$wanted: what cannot be judged" "$frees $allocs" \
+		"$(sed -n 's/^not judged: \([0-9]*\) frees* of .*/\1/p' out) $(sed -n 's/^not judged: \([0-9]*\) alloc.*/\1/p' out | grep . || echo 0)"
+	tap_equal "$wanted: what contradicts" "contradictions: $rest" "$(grep ^contradictions out)"
+	tap_equal "$wanted: all places are shown" 5 "$(grep -c ^frame out)"
+	"$MEMTRACK" stat dropped >out
+	tap_equal "$wanted: stat says the same" "$rest" "$(sed -n 's/^Contradictions *//p' out)"
+	tap_check "$wanted: stat says what it did not judge" grep -q "^Not judged  *$frees frees of blocks, $allocs alloc" out
+done
+
 # Programs that ran untracked contradict nothing: whoever wants to know of them says so.
 # complete TEXT STATUS ANSWER SED-SCRIPT
 complete()
