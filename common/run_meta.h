@@ -120,6 +120,13 @@ enum mt_anomaly_reason {
 		"unknown_free", "live_alloc" \
 	}
 
+/*
+ * Reasons in the list of untracked images that say of an image that it had no time to load the
+ * library. None of its heap events are missing, so it counts as not loaded and not as untracked.
+ */
+#define MT_REASON_ENDED	   "ended-before-loading"
+#define MT_REASON_STARTING "recording-ended-before-loading"
+
 struct mt_loss_words {
 	const char *name;
 	const char *text;

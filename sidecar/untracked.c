@@ -2,6 +2,8 @@
 /* Why an image ran untracked: what the reasons are called. */
 #include "sidecar/coverage.h"
 
+#include "common/run_meta.h"
+
 bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
 {
 	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
@@ -21,8 +23,8 @@ const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_REFUSED] = "no-room",
 		[MT_UNTRACKED_WAITED] = "sidecar-stood-still",
 		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
-		[MT_UNTRACKED_ENDED] = "ended-before-loading",
-		[MT_UNTRACKED_STARTING] = "recording-ended-before-loading",
+		[MT_UNTRACKED_ENDED] = MT_REASON_ENDED,
+		[MT_UNTRACKED_STARTING] = MT_REASON_STARTING,
 	};
 
 	return reason < MT_UNTRACKED_REASONS ? names[reason] : names[MT_UNTRACKED_UNKNOWN];

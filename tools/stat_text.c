@@ -172,6 +172,12 @@ static void print_losses(const struct mt_run_info *info)
 	}
 }
 
+static bool is_not_loaded(const char *reason, size_t len)
+{
+	return (len == strlen(MT_REASON_ENDED) && !memcmp(reason, MT_REASON_ENDED, len)) ||
+	       (len == strlen(MT_REASON_STARTING) && !memcmp(reason, MT_REASON_STARTING, len));
+}
+
 static void print_untracked(const struct mt_run_info *info)
 {
 	struct mt_untracked_walk walk = { 0 };
@@ -189,7 +195,8 @@ static void print_untracked(const struct mt_run_info *info)
 		(void)mt_meta_get_text(&image, MT_KEY_PATH, &path, &path_len);
 		(void)mt_meta_get_text(&image, MT_KEY_REASON, &reason, &reason_len);
 		label("");
-		printf("untracked: pid %" PRId64 " %s (%s)\n", pid,
+		printf("%s: pid %" PRId64 " %s (%s)\n",
+		       is_not_loaded(reason, reason_len) ? "not loaded" : "untracked", pid,
 		       mt_clean_text(path, path_len, path_text, sizeof(path_text)),
 		       mt_clean_text(reason, reason_len, reason_text, sizeof(reason_text)));
 		shown++;

@@ -32,6 +32,15 @@ sed 's/^map losses/array alive\nu64 - 7\nu64 - 9\nend\n&/' "$SCRIPTS/tree.script
 "$MEMTRACK" stat alive >out
 tap_check "alive: processes that outlived the recording are said" grep -q 'still running when recording ended: 2 processes$' out
 
+# An image that had no time to load the library is none that ran untracked: the run is complete.
+sed -e '/^array untracked/,/^array processes/s/^text reason .*/text reason recording-ended-before-loading/' \
+	-e 's/^map order_stats/u64 untracked_count 0\nu64 not_loaded 1\n&/' "$SCRIPTS/tree.script" |
+	"$MT_BUILDDIR/tests/e2e/mkartifact" starting
+"$MEMTRACK" stat starting >out 2>err
+tap_equal "no time to load: is not called untracked" "Images          3 tracked, 0 untracked, 1 with no time to load the library
+                not loaded: pid 250 /opt/static (recording-ended-before-loading)" "$(grep -A1 ^Images out)"
+gives "no time to load: is complete" 0 "$MEMTRACK" verify --require-complete starting
+
 # --wait ends when the file is closed, not before.
 bounded 0.5 "$MEMTRACK" stat --wait open >out 2>err
 tap_equal "--wait: still waits while the file is open" 124 $?
