@@ -322,32 +322,58 @@ Test(event_search, foreign_forms_are_walked)
 	}
 }
 
-/* The same for a Stack, whose bytes are then no place to search in: here they hold an Exec. */
-Test(event_search, foreign_stacks_are_walked)
+/* A frame with a Stack that begins with `before`, in whose bytes is an Exec. Returns whether it was
+ * walked. */
+static bool stack_walks(const char *before, size_t len)
 {
-	static const char before[] = "\x8b\xa4type\xa5Stack\xa3pid\x01\xa3tid\x01\xa9timestamp\x05"
-				     "\xa4"
-				     "addr\x00\xa4hash\x07\xa2sp\x00\xa4regs\x90\xa5"
-				     "bytes\xc4";
 	static const char after[] = "\xa8"
 				    "fp_chain\x90\xa9truncated\xc2";
 	struct mt_buf content = { 0 }, fake = { 0 };
 	uint64_t state = 29;
 	struct mt_event exec = plain(&state, MT_EVENT_EXEC),
 			malloc = plain(&state, MT_EVENT_MALLOC);
-	uint8_t len;
+	uint8_t fake_len;
+	bool walked;
 
 	reference_pack(&malloc, &content);
 	reference_pack(&exec, &fake);
-	len = (uint8_t)fake.len;
-	cr_assert(!mt_buf_append(&content, before, sizeof(before) - 1) &&
-		  !mt_buf_append(&content, &len, 1) &&
+	fake_len = (uint8_t)fake.len;
+	cr_assert(!mt_buf_append(&content, before, len) && !mt_buf_append(&content, &fake_len, 1) &&
 		  !mt_buf_append(&content, fake.data, fake.len) &&
 		  !mt_buf_append(&content, after, sizeof(after) - 1));
 	reference_pack(&malloc, &content);
-	cr_expect(expect_same(&content));
+	walked = expect_same(&content);
 	mt_buf_fini(&content);
 	mt_buf_fini(&fake);
+	return walked;
+}
+
+/* The same for a Stack, whose bytes are then no place to search in. */
+Test(event_search, foreign_stacks_are_walked)
+{
+	static const char type_first[] = "\x8b\xa4type\xa5Stack\xa3pid\x01\xa3tid\x01\xa9timestamp"
+					 "\x05\xa4"
+					 "addr\x00\xa4hash\x07\xa2sp\x00\xa4regs\x90\xa5"
+					 "bytes\xc4";
+
+	cr_expect(stack_walks(type_first, sizeof(type_first) - 1));
+}
+
+/* What a Stack has beyond the usual is stepped over with it. */
+Test(event_search, stacks_of_a_later_version_are_stepped_over)
+{
+	static const char more[] =
+		"\x8c\xa3pid\x01\xa3tid\x01\xa9timestamp\x05\xa4"
+		"addr\x00\xa4type\xa5Stack\xa4hash\x07\xa2sp\x00\xa4more\x92\x01\xc0"
+		"\xa4regs\x90\xa5"
+		"bytes\xc4";
+	static const char other[] =
+		"\x8b\xa3pid\x01\xa3tid\x01\xa9timestamp\x05\xa4"
+		"addr\x00\xa4type\xa5Stack\xa2sp\x00\xa4hash\x07\xa4regs\x90\xa5"
+		"bytes\xc4";
+
+	cr_expect_not(stack_walks(more, sizeof(more) - 1));
+	cr_expect_not(stack_walks(other, sizeof(other) - 1));
 }
 
 /* Bytes that are no events give an error or nothing, as in a walk; never a read outside. */
