@@ -344,6 +344,9 @@ def work(tree_of, groups, score):
     end = time.monotonic() + float(os.environ.get("MUTANTS_SECONDS") or "inf")
     log = Log(os.environ.get("MUTANTS_LOG"))
     judge = Judge(Tree(*tree_of), log)
+    made, output = judge.tree.made()
+    if not made:
+        return score.say(False, "the unbroken tree is built", output.splitlines()[-20:])
     while (number := score.take()) < len(groups):
         for mutant in groups[number]:
             begun = time.monotonic()
