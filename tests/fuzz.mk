@@ -73,9 +73,10 @@ EXTRA_DIST += $(HOSTILE_TESTS)
 
 # Lets a call of the program that it is preloaded into fail.
 check_LTLIBRARIES += tests/e2e/libfault.la
-tests_e2e_libfault_la_SOURCES = tests/e2e/fault.c
+tests_e2e_libfault_la_SOURCES = tests/e2e/fault.c tests/e2e/fault_calls.h tests/e2e/fault_site.c tests/e2e/fault_site.h
 tests_e2e_libfault_la_CFLAGS = $(E2E_CFLAGS) -fvisibility=hidden
 tests_e2e_libfault_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
+tests_e2e_libfault_la_LIBADD = -lgcc_s
 
 # Unit tests and the fuzz corpora under valgrind's memcheck: an error is a failed test.
 VALGRIND = valgrind -q --error-exitcode=9

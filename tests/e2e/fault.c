@@ -3,12 +3,15 @@
  * A library that lets one call fail, preloaded into the sidecar or memtrack by a test:
  *
  *   MT_FAULT_IN      the program's name; in others it does nothing
- *   MT_FAULT_CALL    which function (its name in the table below), or "memory": any that fails
+ *   MT_FAULT_CALL    which function (its name in fault_calls.h), or "memory": any that fails
  *                    with ENOMEM
  *   MT_FAULT_NTH     its n-th call fails, counted from 1; 0: none
  *   MT_FAULT_SPAN    so many calls fail from there on (1)
  *   MT_FAULT_MS      instead: all calls fail from there on for so many milliseconds
+ *   MT_FAULT_SITE    only calls from there are counted for MT_FAULT_NTH (fault_site.h); not for
+ *                    "memory"
  *   MT_FAULT_COUNTS  a file that gets the number of calls of each function when the program exits
+ *   MT_FAULT_SITES   a file that gets the number of calls of each function from each site
  *
  * A failure is what the function's manual names: its result and errno. Calls of children of the
  * program that were not exec'ed count as its own; only the program itself writes the counts.
@@ -46,6 +49,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/e2e/fault_calls.h"
+#include "tests/e2e/fault_site.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* glibc's own names: nothing needs to be looked up to allocate. */
@@ -53,115 +59,6 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
-
-/*
- * Every function that is let fail, and with which errno. The lint test holds the list together with
- * what the programs call: what cannot fail, or only by the failure of another one, is listed there.
- */
-#define CALLS(X)                     \
-	X(malloc, ENOMEM)            \
-	X(calloc, ENOMEM)            \
-	X(realloc, ENOMEM)           \
-	X(reallocarray, ENOMEM)      \
-	X(asprintf, ENOMEM)          \
-	X(__getdelim, ENOMEM)        \
-	X(aligned_alloc, ENOMEM)     \
-	X(mmap, ENOMEM)              \
-	X(munmap, ENOMEM)            \
-	X(madvise, EAGAIN)           \
-	X(mprotect, ENOMEM)          \
-	X(memfd_create, EMFILE)      \
-	X(open, EMFILE)              \
-	X(fopen, EMFILE)             \
-	X(fclose, EIO)               \
-	X(fflush, ENOSPC)            \
-	X(fgets, EIO)                \
-	X(fwrite, ENOSPC)            \
-	X(fputs, ENOSPC)             \
-	X(fputc, ENOSPC)             \
-	X(putc, ENOSPC)              \
-	X(putchar, ENOSPC)           \
-	X(puts, ENOSPC)              \
-	X(printf, ENOSPC)            \
-	X(fprintf, ENOSPC)           \
-	X(vfprintf, ENOSPC)          \
-	X(opendir, EMFILE)           \
-	X(readdir, EIO)              \
-	X(read, EIO)                 \
-	X(pread, EIO)                \
-	X(write, ENOSPC)             \
-	X(pwrite, ENOSPC)            \
-	X(ftruncate, EINVAL)         \
-	X(lseek, ESPIPE)             \
-	X(fcntl, EMFILE)             \
-	X(fstat, EIO)                \
-	X(stat, EACCES)              \
-	X(fchmod, EPERM)             \
-	X(flock, ENOLCK)             \
-	X(fchown, EPERM)             \
-	X(fsync, EIO)                \
-	X(link, EPERM)               \
-	X(rename, EBUSY)             \
-	X(renameat2, EINVAL)         \
-	X(lstat, EACCES)             \
-	X(access, EACCES)            \
-	X(fgetxattr, EIO)            \
-	X(ioctl, EINVAL)             \
-	X(dup, EMFILE)               \
-	X(mkostemp, EACCES)          \
-	X(socket, EMFILE)            \
-	X(socketpair, EMFILE)        \
-	X(bind, EADDRINUSE)          \
-	X(listen, EOPNOTSUPP)        \
-	X(accept4, EMFILE)           \
-	X(connect, ECONNREFUSED)     \
-	X(recv, ENOMEM)              \
-	X(send, EPIPE)               \
-	X(sendmsg, ENOBUFS)          \
-	X(getsockopt, ENOBUFS)       \
-	X(setsockopt, ENOPROTOOPT)   \
-	X(fork, EAGAIN)              \
-	X(execvpe, ENOMEM)           \
-	X(waitpid, EINTR)            \
-	X(waitid, EINTR)             \
-	X(kill, EPERM)               \
-	X(sigqueue, EAGAIN)          \
-	X(sigtimedwait, EINTR)       \
-	X(nanosleep, EINTR)          \
-	X(setsid, EPERM)             \
-	X(setgroups, EPERM)          \
-	X(setresgid, EPERM)          \
-	X(setresuid, EPERM)          \
-	X(getpwuid, EIO)             \
-	X(getgrouplist, ENOMEM)      \
-	X(sysconf, EINVAL)           \
-	X(sched_getaffinity, EINVAL) \
-	X(sem_wait, EINTR)           \
-	X(sem_trywait, EAGAIN)       \
-	X(sem_clockwait, EINTR)      \
-	X(pthread_create, EAGAIN)    \
-	X(sem_init, ENOSPC)          \
-	X(epoll_create1, EMFILE)     \
-	X(epoll_ctl, ENOSPC)         \
-	X(epoll_wait, EINTR)         \
-	X(poll, EINTR)               \
-	X(eventfd, EMFILE)           \
-	X(signalfd, EMFILE)          \
-	X(sigaction, EINVAL)         \
-	X(getrandom, EINTR)          \
-	X(mkdtemp, EACCES)           \
-	X(symlink, EACCES)           \
-	X(lchown, EPERM)             \
-	X(unlink, EACCES)            \
-	X(rmdir, EACCES)             \
-	X(getcwd, ENOENT)            \
-	X(realpath, ELOOP)           \
-	X(setrlimit, EPERM)          \
-	X(getrlimit, EINVAL)         \
-	X(dup3, EMFILE)              \
-	X(prctl, EINVAL)             \
-	X(syscall, ENOSYS)           \
-	X(close, EIO)
 
 enum call {
 #define NAME(name, error) CALL_##name,
@@ -186,7 +83,13 @@ static unsigned long nth, span = 1, span_ms;
 static atomic_ullong since_ms; /* the first failure; 0: none yet */
 static bool active;
 static pid_t self;
-static const char *counts_path;
+static const char *counts_path, *sites_path;
+static uint64_t chosen_site; /* 0: all */
+
+static const char *name_of(int call)
+{
+	return calls[call].name;
+}
 
 static void write_counts(void)
 {
@@ -195,7 +98,9 @@ static void write_counts(void)
 	if (!active || getpid() != self)
 		return;
 	active = false;
-	file = fopen(counts_path, "we");
+	if (sites_path)
+		site_write(sites_path, name_of);
+	file = counts_path ? fopen(counts_path, "we") : NULL;
 	for (int i = 0; file && i < CALL_COUNT; i++)
 		if (counts[i])
 			fprintf(file, "%s %lu\n", calls[i].name, (unsigned long)counts[i]);
@@ -223,8 +128,13 @@ __attribute__((constructor)) static void start(void)
 	span_ms = number ? strtoul(number, NULL, 10) : 0;
 	self = getpid();
 	counts_path = getenv("MT_FAULT_COUNTS");
-	if (counts_path)
+	sites_path = getenv("MT_FAULT_SITES");
+	if (counts_path || sites_path)
 		atexit(write_counts);
+	number = getenv("MT_FAULT_SITE");
+	chosen_site = number ? strtoull(number, NULL, 16) : 0;
+	if (sites_path || chosen_site)
+		site_init();
 	active = true;
 }
 
@@ -240,6 +150,20 @@ static bool in_time(void)
 	return now - since_ms < span_ms;
 }
 
+/* Which call from the chosen site this is, or 0. */
+static unsigned long number_at_site(enum call call)
+{
+	static atomic_ulong calls_there;
+	uint64_t site;
+
+	if (!sites_path && (int)call != chosen)
+		return 0;
+	site = site_find();
+	if (sites_path)
+		site_count((int)call, site);
+	return site == chosen_site ? atomic_fetch_add(&calls_there, 1) + 1 : 0;
+}
+
 /* Counts the call; true when it is one that fails. */
 static bool fails(enum call call)
 {
@@ -250,6 +174,8 @@ static bool fails(enum call call)
 	number = atomic_fetch_add(&counts[call], 1) + 1;
 	if (calls[call].error == ENOMEM)
 		memory = atomic_fetch_add(&memory_count, 1) + 1;
+	if (sites_path || chosen_site)
+		number = number_at_site(call);
 	if (memory_chosen)
 		number = memory; /* 0: not one of them */
 	else if ((int)call != chosen)

@@ -3,7 +3,7 @@
 # and memory is short for a while, or for good. Then the run is as good as without, or what is wrong
 # is said; the command's status is its own wherever it was started; nothing hangs or crashes; the
 # artifact is absent or can be read, what is not in it is said, and nothing in it contradicts itself.
-# A sample here, every call with MT_LONG=1.
+# A sample here, with MT_LONG=1 each call from each place that calls it.
 . "$MT_SRCDIR/tests/e2e/faults_lib.sh"
 
 # record CALL N: runs the command with the N-th CALL of the sidecar failing; RECORD_OPTIONS are more
@@ -27,10 +27,10 @@ record_fails()
 # records HOW [FEW]: without a fault, then each call.
 records()
 {
-	record none 0
+	measure record
 	status=$?
 	tap_equal "$1, without a fault: all is well" "7;" "$status;$(judge $status)"
-	each "$1" "$PLACE/counts" record_fails "${2:-}"
+	each "$1" record_fails "${2:-}"
 }
 
 if ! cannot_emulate "record with the kernel" "emulated programs have no eBPF and no perf"; then

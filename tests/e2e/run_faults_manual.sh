@@ -5,14 +5,15 @@
 . "$MT_SRCDIR/tests/e2e/faults_lib.sh"
 
 # The program starts this one as its sidecar. It leaves nothing open that the program waits for.
-cat >"$WORK/sidecar" <<'END'
+STARTED_SIDECAR=$WORK/sidecar
+cat >"$STARTED_SIDECAR" <<'END'
 #!/bin/sh
 LD_PRELOAD=$MT_FAULT_LIBRARY timeout -k 5 30 "$MT_SIDECAR" "$@" &
 eval "exec $4>&-"
 wait $!
 echo $? >"$MT_SIDECAR_ENDED"
 END
-chmod +x "$WORK/sidecar"
+chmod +x "$STARTED_SIDECAR"
 
 # manual CALL N: runs the script with the N-th CALL of its sidecar failing.
 manual()
@@ -20,7 +21,7 @@ manual()
 	rm -f "$PLACE/run" "$PLACE/started" "$PLACE/ended"
 	env ${RECORD_ENVIRONMENT:-} MT_FAULT_IN=memtrack-sidecar MT_FAULT_CALL="$1" MT_FAULT_NTH="$2" \
 		MT_FAULT_COUNTS="$PLACE/counts" MT_FAULT_LIBRARY="$FAULT" MT_SIDECAR="$SIDECAR" \
-		MT_SIDECAR_ENDED="$PLACE/ended" MEMTRACK_SIDECAR="$WORK/sidecar" \
+		MT_SIDECAR_ENDED="$PLACE/ended" MEMTRACK_SIDECAR="$STARTED_SIDECAR" \
 		MEMTRACK_OUTPUT="$PLACE/run" timeout --foreground -k 5 20 \
 		sh -c 'LD_PRELOAD=$1; export LD_PRELOAD; shift; exec "$@"' sh "$LIBRARY" \
 		sh -c "$SCRIPT" sh "$PROGRAMS/blocks" "$PLACE/started" \
@@ -44,10 +45,10 @@ manual_fails()
 # manuals HOW: without a fault, then each call.
 manuals()
 {
-	manual none 0
+	measure manual
 	status=$?
 	tap_equal "$1, without a fault: all is well" "7;0;" "$status;$(cat "$PLACE/ended");$(judge $status)"
-	each "$1" "$PLACE/counts" manual_fails few
+	each "$1" manual_fails few
 }
 
 test "$(long 0 1)" -eq 0 || manuals "manual use"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Each call of memtrack that can fail, fails once, in each command with each option: it gives what it
-# gives without, or says what is wrong, and leaves nothing broken behind. A sample here, every call
-# with MT_LONG=1.
+# gives without, or says what is wrong, and leaves nothing broken behind. A sample here, with MT_LONG=1
+# each call from each place that calls it.
 . "$MT_SRCDIR/tests/e2e/faults_lib.sh"
 
 READER=$MEMTRACK
@@ -22,6 +22,11 @@ read_with()
 	esac
 	LD_PRELOAD=$FAULT MT_FAULT_IN=memtrack MT_FAULT_CALL=$1 MT_FAULT_NTH=$2 \
 		MT_FAULT_COUNTS=counts bounded 20 "$READER" $COMMAND >out 2>err <"$INPUT"
+}
+
+prepare_job()
+{
+	cd "$WORK" && ln -s ../whole ../cut ../damaged ../good ../good.err .
 }
 
 # take_result FILE: what the command gave, without what may be put in another way: of a file, its events.
@@ -52,12 +57,12 @@ read_fails()
 
 # Standard input, how it ends, the file that holds the result, and the command.
 while read -r INPUT wanted RESULT COMMAND; do
-	read_with none 0
+	measure read_with
 	tap_equal "$COMMAND, without a fault: ends with $wanted" "$wanted" $?
 	take_result good
 	cp err good.err
 	test -s good || tap_fail "$COMMAND: a result to compare with"
-	each "$COMMAND" counts read_fails one
+	each "$COMMAND" read_fails one
 done <<EOF
 /dev/null 0 out stat whole
 /dev/null 0 out stat --json --all --wait --no-hints --threads 3 whole
