@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <zstd_errors.h>
 
 #include "common/artifact_reader_internal.h"
 #include "common/format.h"
@@ -205,6 +206,9 @@ static int fill_content(struct mt_artifact_reader *r)
 			return fail(r, ret, "reading failed");
 		in.src = p;
 		zret = ZSTD_decompressStream(r->dctx, &out, &in);
+		/* It makes its buffers when it has seen how large they are to be. */
+		if (ZSTD_getErrorCode(zret) == ZSTD_error_memory_allocation)
+			return fail(r, -ENOMEM, "decompressing a frame");
 		if (ZSTD_isError(zret))
 			return fail(r, -EBADMSG, ZSTD_getErrorName(zret));
 		r->input_at += in.pos;

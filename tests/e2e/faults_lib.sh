@@ -17,10 +17,10 @@ LONGER_SCRIPT='for i in 1 2 3 4 5; do "$1" 20 444 & done; wait; "$1" 300000 555;
 # So many faults are tried at a time: most of the time is waiting.
 JOBS=$(long 1 3)
 
-# numbers COUNT [few|one]: which calls of COUNT are let fail.
+# numbers COUNT [few|one|all]: which calls of COUNT are let fail.
 numbers()
 {
-	if test "$1" -le 2; then
+	if test "$1" -le 2 || test "${2:-}" = all; then
 		seq 1 "$1"
 	elif test "$(long 0 1)" -eq 1; then
 		printf '%s\n' 1 $((($1 + 1) / 2)) "$1" # of those from one site

@@ -61,8 +61,13 @@ while read -r INPUT wanted RESULT COMMAND; do
 	tap_equal "$COMMAND, without a fault: ends with $wanted" "$wanted" $?
 	take_result good
 	cp err good.err
+	# What is short of memory is not damaged: nothing may be cut off for that.
+	case $COMMAND in
+	*cut*) which=all ;;
+	*) which=one ;;
+	esac
 	test -s good || tap_fail "$COMMAND: a result to compare with"
-	each "$COMMAND" read_fails one
+	each "$COMMAND" read_fails "$which"
 done <<EOF
 /dev/null 0 out stat whole
 /dev/null 0 out stat --json --all --wait --no-hints --threads 3 whole
