@@ -112,7 +112,7 @@ static int read_lines(FILE *file, pid_t pid, struct mt_mappings *mappings)
 	return err;
 }
 
-int mt_mappings_read(pid_t pid, struct mt_mappings **ret_mappings)
+static int read_once(pid_t pid, struct mt_mappings **ret_mappings)
 {
 	struct mt_mappings *mappings;
 	char path[32];
@@ -133,6 +133,18 @@ int mt_mappings_read(pid_t pid, struct mt_mappings **ret_mappings)
 	}
 	*ret_mappings = mappings;
 	return err;
+}
+
+int mt_mappings_read(pid_t pid, struct mt_mappings **ret_mappings)
+{
+	int err;
+
+	for (;;) {
+		err = read_once(pid, ret_mappings);
+		if (err != -ENOMEM || !mt_patience(false))
+			return err;
+		mt_mappings_free(*ret_mappings);
+	}
 }
 
 void mt_mappings_free(struct mt_mappings *mappings)
