@@ -285,18 +285,21 @@ static void rings_read(struct mt_kernel *kernel)
 		mt_kperf_read(kernel->perf, &kernel->queue);
 }
 
-static void own_loss_push(struct mt_kernel *kernel)
+/* Not through the queue: that has no memory, or there would be no loss. */
+static void own_loss_give(struct mt_kernel *kernel, mt_kernel_event_fn *on_event, void *context)
 {
 	struct mt_kev event = { .type = MT_KEV_LOST };
 	struct timespec now;
 
+	kernel->queue.lost += kernel->merge.held.lost;
+	kernel->merge.held.lost = 0;
 	if (!kernel->queue.lost)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	event.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	event.lost = (uint32_t)kernel->queue.lost;
 	kernel->queue.lost = 0;
-	mt_kqueue_push(&kernel->queue, MT_KREC_EVENT, &event);
+	on_event(context, &event);
 }
 
 /*
@@ -314,7 +317,7 @@ int mt_kernel_drain(struct mt_kernel *kernel, mt_kernel_event_fn *on_event, void
 	int given;
 
 	rings_read(kernel);
-	own_loss_push(kernel);
+	own_loss_give(kernel, on_event, context);
 	first = queue->count;
 	if (first == 0)
 		return 0;

@@ -46,7 +46,7 @@ void mt_kqueue_push(struct mt_kqueue *queue, enum mt_krecord_kind kind, const st
 		queue->bytes = bytes;
 	}
 	if (err) {
-		queue->lost++;
+		queue->lost += event->type == MT_KEV_LOST ? event->lost : 1;
 		return;
 	}
 	record = &queue->records[queue->count++];
