@@ -548,11 +548,12 @@ size_t mt_coverage_untracked(const struct mt_coverage *coverage,
 	return coverage->listed;
 }
 
-size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, size_t max)
+size_t mt_coverage_alive_list(struct mt_coverage *coverage, pid_t *pids, size_t max)
 {
 	const struct process *process;
 	size_t i, count = 0;
 
+	pthread_mutex_lock(&coverage->lock);
 	for (i = 0; i < BUCKETS; i++) {
 		for (process = coverage->buckets[i]; process; process = process->next) {
 			if (!process->seen)
@@ -562,5 +563,6 @@ size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, s
 			count++;
 		}
 	}
+	pthread_mutex_unlock(&coverage->lock);
 	return count;
 }

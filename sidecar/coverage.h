@@ -95,8 +95,8 @@ bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason);
 size_t mt_coverage_untracked(const struct mt_coverage *coverage,
 			     const struct mt_untracked **ret_list);
 
-/* After finish: writes at most `max` numbers of processes that are alive; returns how many are. */
-size_t mt_coverage_alive_list(const struct mt_coverage *coverage, pid_t *pids, size_t max);
+/* Writes at most `max` numbers of processes that are alive; returns how many are. */
+size_t mt_coverage_alive_list(struct mt_coverage *coverage, pid_t *pids, size_t max);
 
 /* "static", "environment", ...: as the artifact's metadata name it. */
 const char *mt_untracked_reason_name(enum mt_untracked_reason reason);

@@ -19,6 +19,8 @@
 #define SLEEP_MAX_NS	INT64_C(1000000)
 #define MS_NS		INT64_C(1000000)
 #define WATCH_PERIOD_NS (20 * MS_NS)
+/* How often ends are looked for that the kernel could not tell. */
+#define LOST_EXITS_NS (500 * MS_NS)
 /* A round with fewer events leaves the processor to the program before the next one. */
 #define BUSY_EVENTS 4096
 /* How long the root's exit record may take to come out of the kernel after wait(2) told of it. */
@@ -48,6 +50,8 @@ struct mt_recorder {
 	pthread_t thread;
 	int64_t watched_ns; /* when the watch was last polled */
 	bool looks;	    /* the ends of some processes, or all, are looked for */
+	int64_t looked_ns;  /* when lost exits were last looked for */
+	bool lossy;	    /* events of the kernel were lost */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;	/* of the thread */
@@ -83,6 +87,7 @@ static void on_kernel_event(void *context, const struct mt_kev *event)
 	struct mt_recorder *recorder = context;
 	struct birth *birth;
 
+	recorder->lossy |= event->type == MT_KEV_LOST;
 	for (birth = recorder->heard; birth; birth = birth->next)
 		birth->told = birth->told || birth->event.pid == event->pid;
 	mt_order_kernel_event(recorder->order, event);
@@ -93,7 +98,7 @@ static void on_kernel_event(void *context, const struct mt_kev *event)
 		mt_watch_remove(recorder->watch, event->pid);
 }
 
-/* A process that the kernel tells nothing of has ended. */
+/* A process has ended that the kernel tells nothing of, or told in vain. */
 static void on_ended_unseen(void *context, pid_t pid)
 {
 	struct mt_kev event = { .type = MT_KEV_EXIT, .pid = pid, .tid = pid, .exit_status = -1 };
@@ -118,6 +123,25 @@ static void on_ended(void *context, pid_t pid)
 	struct mt_recorder *recorder = context;
 
 	mt_order_process_ended(recorder->order, pid, 0, false);
+}
+
+/*
+ * A process whose exit record got lost would seem to live on: then a sidecar of manual use, which
+ * ends with its tree, would never end.
+ */
+static void make_lost_exits(struct mt_recorder *recorder)
+{
+	pid_t pids[MT_WATCH_MISSED_MAX];
+	int64_t now = now_ns();
+	size_t count, i;
+
+	if (!recorder->lossy || now - recorder->looked_ns < LOST_EXITS_NS)
+		return;
+	recorder->looked_ns = now;
+	count = mt_coverage_alive_list(recorder->options.coverage, pids, MT_WATCH_MISSED_MAX);
+	count = mt_watch_missed(recorder->watch, pids, count);
+	for (i = 0; i < count; i++)
+		on_ended_unseen(recorder, pids[i]);
 }
 
 static bool is_known(const struct mt_order *order, pid_t pid, bool alive)
@@ -208,6 +232,8 @@ static int drain(void *context)
 
 	take_missed(recorder);
 	take_mappings(recorder);
+	if (recorder->options.order.kernel_events)
+		make_lost_exits(recorder);
 	/* Their forks are in the rings by now, where the kernel tells of them. */
 	take_births(recorder);
 	given = mt_kernel_drain(recorder->options.kernel, on_kernel_event, recorder);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ struct mt_watch {
 	size_t met;   /* processes of the order engine's list that were taken up */
 	size_t unmet; /* and that were not, for want of memory */
 	struct watched *list;
+	pid_t ended[MT_WATCH_MISSED_MAX]; /* when mt_watch_missed() looked last */
+	size_t ended_count;
 };
 
 struct mt_watch *mt_watch_new(void)
@@ -129,4 +132,38 @@ size_t mt_watch_poll(struct mt_watch *watch, mt_watch_ended_fn *on_ended, void *
 	}
 	/* Without memory for all of them there is one more at least. */
 	return watch->count + (watch->unmet > 0);
+}
+
+/* Also a zombie, whose number nobody else has yet. */
+static bool is_over(pid_t pid)
+{
+	struct watched watched = { .pid = pid };
+	bool over;
+
+	watched.fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+	over = has_ended(&watched);
+	if (watched.fd >= 0)
+		close(watched.fd);
+	return over;
+}
+
+size_t mt_watch_missed(struct mt_watch *watch, pid_t *pids, size_t count)
+{
+	pid_t ended[MT_WATCH_MISSED_MAX];
+	size_t ended_count = 0, missed = 0, i, before;
+
+	for (i = 0; i < count && i < MT_WATCH_MISSED_MAX; i++) {
+		if (!is_over(pids[i]))
+			continue;
+		ended[ended_count++] = pids[i];
+		for (before = 0; before < watch->ended_count; before++) {
+			if (watch->ended[before] == pids[i]) {
+				pids[missed++] = pids[i];
+				break;
+			}
+		}
+	}
+	memcpy(watch->ended, ended, ended_count * sizeof(ended[0]));
+	watch->ended_count = ended_count;
+	return missed;
 }

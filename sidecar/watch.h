@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Notices the end of processes where the kernel's events do not tell it, all or some: a pidfd for
- * each, polled.
+ * each, polled. Where it tells them all, those are looked for that got lost.
  *
  * Threads: the merge thread alone.
  */
@@ -33,5 +33,15 @@ typedef void mt_watch_ended_fn(void *context, pid_t pid);
 
 /* Tells of those that have ended, each once. Returns how many are alive. */
 size_t mt_watch_poll(struct mt_watch *watch, mt_watch_ended_fn *on_ended, void *context);
+
+/* How many processes mt_watch_missed() takes. */
+#define MT_WATCH_MISSED_MAX 256
+
+/*
+ * Where the kernel tells of ends, and may have lost some: which of the processes that are alive as
+ * far as it told have ended? Puts those to the front of `pids` that had ended at the call before as
+ * well, so that what the kernel still has to tell has been told meanwhile. Returns how many.
+ */
+size_t mt_watch_missed(struct mt_watch *watch, pid_t *pids, size_t count);
 
 #endif

@@ -2,7 +2,7 @@
 # The sidecar's own parts, and the launcher.
 if HAVE_CRITERION
 proc_tests = \
-	tests/unit/test_options tests/unit/test_pulse tests/unit/test_coverage tests/unit/test_control tests/unit/test_command
+	tests/unit/test_options tests/unit/test_pulse tests/unit/test_watch tests/unit/test_coverage tests/unit/test_control tests/unit/test_command
 check_PROGRAMS += $(proc_tests)
 TESTS += $(proc_tests)
 proc_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS)
@@ -14,6 +14,9 @@ tests_unit_test_options_LDADD = $(proc_libs)
 tests_unit_test_pulse_SOURCES = tests/unit/test_pulse.c
 tests_unit_test_pulse_CFLAGS = $(proc_cflags)
 tests_unit_test_pulse_LDADD = $(proc_libs)
+tests_unit_test_watch_SOURCES = tests/unit/test_watch.c
+tests_unit_test_watch_CFLAGS = $(proc_cflags)
+tests_unit_test_watch_LDADD = libmtsidecar.la libmtorder.la libmtencoder.la libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_coverage_SOURCES = tests/unit/test_coverage.c
 tests_unit_test_coverage_CFLAGS = $(proc_cflags)
 tests_unit_test_coverage_LDADD = $(proc_libs)
