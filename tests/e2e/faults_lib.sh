@@ -15,7 +15,8 @@ SCRIPT='"$1" 100 444; : >"$2"; exit 7'
 LONGER_SCRIPT='for i in 1 2 3 4 5; do "$1" 20 444 & done; wait; "$1" 300000 555; : >"$2"; exit 7'
 
 # So many faults are tried at a time: most of the time is waiting.
-JOBS=$(long 1 3)
+JOBS=$(long 2 3)
+test -z "${MT_EMULATOR:-}" || JOBS=1
 
 # numbers COUNT [few|one|all]: which calls of COUNT are let fail.
 numbers()
@@ -143,9 +144,11 @@ each()
 	done <"$WORK/tried"
 }
 
-# whole: prints what is missing of a run that was started.
+# whole: prints what is missing of a run that was started. With LD_PRELOAD alone it may say that memory was
+# short for the sidecar's start.
 whole()
 {
+	! grep -q '; the program runs untracked$' "$WORK/err" || return
 	test ! -e "$PLACE/started" || test "$got" -eq 100 || echo "$got of 100 blocks"
 	test ! -e "$PLACE/started" || grep -q ', 0 lost' "$WORK/err" || echo "something was lost"
 }
@@ -168,7 +171,7 @@ shortages()
 	tap_equal "$1, memory to be short of: all is well" "7;" "$shortage_status;$(judge $shortage_status)"
 	shortage_calls=$(sed -n 's/^memory //p' "$PLACE/counts")
 	for lasts in MT_FAULT_MS=1000 $(long '' MT_FAULT_MS=3000) MT_FAULT_SPAN=1000000000; do
-		seq "$shortage_calls" -$((shortage_calls / $(long 3 60) + 1)) 1 | sed "s/^/$lasts /" >"$WORK/faults"
+		seq "$shortage_calls" -$((shortage_calls / $(long 6 60) + 1)) 1 | sed "s/^/$lasts /" >"$WORK/faults"
 		run_jobs "$WORK/faults" short_one
 		tap_equal "$1, no memory from one of $shortage_calls calls on, $lasts" "" "$(cat "$WORK/said")"
 	done
