@@ -14,6 +14,7 @@
 #include "bench/harness.h"
 #include "bench/trace.h"
 #include "common/buf.h"
+#include "common/crc32c.h"
 #include "common/format.h"
 #include "common/frame_enc.h"
 #include "common/frame_fused.h"
@@ -27,6 +28,7 @@ struct encode_state {
 	ZSTD_CCtx *cctx; /* NULL: serialize only */
 	struct mt_buf content;
 	struct mt_buf frame;
+	uint32_t crc;
 };
 
 static const char *const type_names[MT_EVENT_TYPES] = {
@@ -135,10 +137,8 @@ static void run_frame(void *data, struct bench_result *ret)
 	ret->units = EVENTS;
 }
 
-static void run_fused(void *data, struct bench_result *ret)
+static void fuse(struct encode_state *s, bool checked, struct bench_result *ret)
 {
-	struct encode_state *s = data;
-
 	for (size_t at = 0; at < EVENTS; at += MT_BATCH_EVENTS) {
 		const uint8_t *out;
 		size_t len;
@@ -146,9 +146,22 @@ static void run_fused(void *data, struct bench_result *ret)
 		bench_require(!mt_frame_fused_frame(s->fused, s->events + at, MT_BATCH_EVENTS, &out,
 						    &len),
 			      "encoding");
+		if (checked)
+			s->crc ^= mt_crc32c(0, out, len);
 		ret->bytes += len;
 	}
 	ret->units = EVENTS;
+}
+
+static void run_fused(void *data, struct bench_result *ret)
+{
+	fuse(data, false, ret);
+}
+
+/* With the checksum that goes into the hint. */
+static void run_fused_checked(void *data, struct bench_result *ret)
+{
+	fuse(data, true, ret);
 }
 
 static struct encode_state *new_state(const struct mt_event *events, int level, int foreign_level)
@@ -170,12 +183,14 @@ static struct encode_state *new_state(const struct mt_event *events, int level, 
 static void add_kind(struct bench *b, const char *kind, const struct mt_event *events)
 {
 	struct encode_state *s = new_state(events, MT_FRAME_LEVEL_DEFAULT, 0);
-	char *fused, *oracle;
+	char *fused, *checked, *oracle;
 
 	bench_require(asprintf(&fused, "%s: fused", kind) > 0 &&
+			      asprintf(&checked, "%s: fused, checksum", kind) > 0 &&
 			      asprintf(&oracle, "%s: oracle (serializer, zstd -1)", kind) > 0,
 		      "memory");
 	bench_add(b, fused, run_fused, s);
+	bench_add(b, checked, run_fused_checked, s);
 	bench_add(b, oracle, run_frame, s);
 }
 

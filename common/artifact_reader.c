@@ -111,10 +111,15 @@ static int begin_data_frame(struct mt_artifact_reader *r)
 {
 	size_t zret = ZSTD_DCtx_reset(r->dctx, ZSTD_reset_session_only);
 
+	int ret;
+
 	if (ZSTD_isError(zret))
 		return fail(r, -ENOMEM, "zstd");
 	enter_frame(r);
-	return 0;
+	ret = mt_hint_walk_checks(&r->hints, &r->src, &r->frame);
+	if (ret < 0)
+		return fail(r, ret, "reading failed");
+	return ret ? 0 : fail(r, -EBADMSG, "its bytes are not those that its checksum is of");
 }
 
 /* At the head of a frame: takes metadata, enters a data frame, or ends. */

@@ -28,10 +28,11 @@
  *   | "MTRK" | version | kind | reserved | CRC-32   | payload ...
  *   +--------+---------+------+----------+----------+----------
  */
-#define MT_META_MAGIC	0x184d2a5du
-#define MT_META_TAG	"MTRK"
-#define MT_META_VERSION 1u
-#define MT_META_HEAD	12u
+#define MT_META_MAGIC		0x184d2a5du
+#define MT_META_TAG		"MTRK"
+#define MT_META_VERSION		1u
+#define MT_HINT_VERSION_CHECKED 2u /* of a hint: with a checksum of the data frame */
+#define MT_META_HEAD		12u
 
 enum mt_meta_kind {
 	MT_META_MAP = 1,  /* payload: one msgpack map, see docs/format.md */

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "common/buf.h"
+#include "common/crc32c.h"
 #include "common/event_search.h"
 
 enum {
@@ -139,6 +140,13 @@ static size_t content_room(const struct worker *w)
 	return window_log < MT_FRAME_WINDOW_LOG ? MT_CREW_CONTENT : 0;
 }
 
+/* What its checksum is not of, the caller reads, and says so. */
+static bool checks(const struct worker *w, const struct slot *s)
+{
+	return !s->hinted || !s->hint.has_crc || s->hint.frame_len != w->input.len ||
+	       mt_crc32c(0, w->input.data, w->input.len) == s->hint.crc;
+}
+
 static bool decompress(struct worker *w)
 {
 	size_t room, got;
@@ -178,7 +186,8 @@ static bool work_on(struct worker *w, int fd, struct slot *s)
 	s->frame.searched = false;
 	if (!s->dec)
 		s->dec = mt_frame_dec_new_large();
-	if (!w->dctx || !s->dec || !read_input(w, fd, &s->frame.extent) || !decompress(w))
+	if (!w->dctx || !s->dec || !read_input(w, fd, &s->frame.extent) || !checks(w, s) ||
+	    !decompress(w))
 		return false;
 	if (s->search)
 		ret = mt_event_search(s->dec, w->content.data, w->content.len,

@@ -52,11 +52,9 @@ void mt_frame_hint_add(struct mt_frame_hint *hint, const struct mt_event *events
 	hint->last_ns = high;
 }
 
-void mt_frame_hint_write(const struct mt_frame_hint *hint, uint8_t out[MT_FRAME_HINT_BYTES])
+static uint8_t *put_payload(const struct mt_frame_hint *hint, uint8_t *p)
 {
-	uint8_t *payload = out + MT_SKIPPABLE_HEAD + MT_META_HEAD;
-	uint8_t *p = put_le(payload, hint->frame_len, 8);
-
+	p = put_le(p, hint->frame_len, 8);
 	p = put_le(p, hint->events, 4);
 	p = put_le(p, hint->mappings, 4);
 	p = put_le(p, hint->forks, 4);
@@ -64,29 +62,51 @@ void mt_frame_hint_write(const struct mt_frame_hint *hint, uint8_t out[MT_FRAME_
 	p = put_le(p, hint->exits, 4);
 	p = put_le(p, hint->stacks, 4);
 	p = put_le(p, hint->first_ns, 8);
-	(void)put_le(p, hint->last_ns, 8); /* the end is known */
+	return put_le(p, hint->last_ns, 8);
+}
 
-	p = put_le(out, MT_META_MAGIC, 4);
-	p = put_le(p, MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD, 4);
+/* The head of a frame whose payload is there. */
+static void put_head(uint8_t *out, unsigned int version, uint32_t payload_len)
+{
+	uint8_t *p = put_le(out, MT_META_MAGIC, 4);
+
+	p = put_le(p, MT_META_HEAD + payload_len, 4);
 	memcpy(p, MT_META_TAG, 4);
-	p = put_le(p + 4, MT_META_VERSION, 1);
+	p = put_le(p + 4, version, 1);
 	p = put_le(p, MT_META_HINT, 1);
 	p = put_le(p, 0, 2);
-	(void)put_le(p, mt_crc32(payload, MT_FRAME_HINT_PAYLOAD), 4); /* the payload follows */
+	(void)put_le(p, mt_crc32(out + MT_SKIPPABLE_HEAD + MT_META_HEAD, payload_len), 4);
+}
+
+void mt_frame_hint_write(const struct mt_frame_hint *hint, uint8_t out[MT_FRAME_HINT_BYTES])
+{
+	(void)put_payload(hint, out + MT_SKIPPABLE_HEAD + MT_META_HEAD);
+	put_head(out, MT_META_VERSION, MT_FRAME_HINT_PAYLOAD);
+}
+
+void mt_frame_hint_write_checked(const struct mt_frame_hint *hint,
+				 uint8_t out[MT_CHECKED_HINT_BYTES])
+{
+	uint8_t *p = put_payload(hint, out + MT_SKIPPABLE_HEAD + MT_META_HEAD);
+
+	(void)put_le(p, hint->crc, 4);
+	put_head(out, MT_HINT_VERSION_CHECKED, MT_FRAME_HINT_PAYLOAD + 4);
 }
 
 int mt_frame_hint_parse(const uint8_t *inside, size_t len, struct mt_frame_hint *ret_hint)
 {
 	struct mt_frame_hint h;
 	const uint8_t *p = inside + 8;
+	uint32_t payload_len;
 	uint64_t crc;
 
-	if (len < MT_META_HEAD || memcmp(inside, MT_META_TAG, 4) || inside[4] != MT_META_VERSION ||
-	    inside[5] != MT_META_HINT)
+	if (len < MT_META_HEAD || memcmp(inside, MT_META_TAG, 4) || inside[5] != MT_META_HINT ||
+	    (inside[4] != MT_META_VERSION && inside[4] != MT_HINT_VERSION_CHECKED))
 		return -ENOENT;
+	h.has_crc = inside[4] == MT_HINT_VERSION_CHECKED;
+	payload_len = MT_FRAME_HINT_PAYLOAD + (h.has_crc ? 4 : 0);
 	crc = take_le(&p, 4);
-	if (len != MT_META_HEAD + MT_FRAME_HINT_PAYLOAD ||
-	    crc != mt_crc32(p, MT_FRAME_HINT_PAYLOAD))
+	if (len != MT_META_HEAD + payload_len || crc != mt_crc32(p, payload_len))
 		return -EBADMSG;
 	h.frame_len = take_le(&p, 8);
 	h.events = (uint32_t)take_le(&p, 4);
@@ -97,6 +117,7 @@ int mt_frame_hint_parse(const uint8_t *inside, size_t len, struct mt_frame_hint 
 	h.stacks = (uint32_t)take_le(&p, 4);
 	h.first_ns = take_le(&p, 8);
 	h.last_ns = take_le(&p, 8);
+	h.crc = h.has_crc ? (uint32_t)take_le(&p, 4) : 0;
 	*ret_hint = h;
 	return 0;
 }

@@ -11,6 +11,8 @@
  *   | of data |        | events   |       |       |       |        | time   | time   |
  *   +---------+--------+----------+-------+-------+-------+--------+--------+--------+
  *
+ * Version 2 has the CRC-32C of the data frame behind that, at 48: 4 bytes.
+ *
  * A hint comes from a file that nobody vouches for: it is used when its
  * checksum holds and its length ends where a frame ends, and it is held
  * against the events whenever the frame is decoded.
@@ -28,8 +30,9 @@
 #include "common/format.h"
 
 #define MT_FRAME_HINT_PAYLOAD 48u
-/* The whole skippable frame. */
-#define MT_FRAME_HINT_BYTES (MT_SKIPPABLE_HEAD + MT_META_HEAD + MT_FRAME_HINT_PAYLOAD)
+/* The whole skippable frame: of version 1, and of version 2. */
+#define MT_FRAME_HINT_BYTES   (MT_SKIPPABLE_HEAD + MT_META_HEAD + MT_FRAME_HINT_PAYLOAD)
+#define MT_CHECKED_HINT_BYTES (MT_FRAME_HINT_BYTES + 4)
 
 struct mt_frame_hint {
 	uint64_t frame_len; /* bytes of the data frame */
@@ -41,12 +44,18 @@ struct mt_frame_hint {
 	uint32_t stacks;
 	uint64_t first_ns; /* lowest and highest timestamp; both 0 without events */
 	uint64_t last_ns;
+	bool has_crc; /* of version 2 */
+	uint32_t crc; /* CRC-32C of the data frame, from its magic to its end */
 };
 
-/* Counts these events too; zeroed is the hint of none. Leaves frame_len alone. */
+/* Counts these events too; zeroed is the hint of none. Leaves frame_len and the CRC alone. */
 void mt_frame_hint_add(struct mt_frame_hint *hint, const struct mt_event *events, size_t n);
 
+/* Version 1, as older writers make it. */
 void mt_frame_hint_write(const struct mt_frame_hint *hint, uint8_t out[MT_FRAME_HINT_BYTES]);
+/* Version 2, with the hint's CRC. */
+void mt_frame_hint_write_checked(const struct mt_frame_hint *hint,
+				 uint8_t out[MT_CHECKED_HINT_BYTES]);
 
 /*
  * What stands inside a skippable frame of ours. 0; -ENOENT when it is no hint
@@ -54,6 +63,7 @@ void mt_frame_hint_write(const struct mt_frame_hint *hint, uint8_t out[MT_FRAME_
  */
 int mt_frame_hint_parse(const uint8_t *inside, size_t len, struct mt_frame_hint *ret_hint);
 
+/* What they say of the events; a CRC is none of that. */
 bool mt_frame_hint_equal(const struct mt_frame_hint *a, const struct mt_frame_hint *b);
 
 /*

@@ -45,7 +45,14 @@ static inline bool mt_hint_walk_has(const struct mt_hint_walk *walk, uint64_t at
 int mt_hint_walk_lands(const struct mt_hint_walk *walk, struct mt_artifact_source *src,
 		       uint64_t at);
 
-/* The same, and by the hint the frame holds nothing of what is looked for. */
+/*
+ * Whether the data frame is as its hint's checksum says: 1, also where there is
+ * none to hold it against; 0; or negative errno.
+ */
+int mt_hint_walk_checks(const struct mt_hint_walk *walk, struct mt_artifact_source *src,
+			const struct mt_frame_extent *extent);
+
+/* The same as lands(), and by the hint the frame holds nothing of what is looked for. */
 int mt_hint_walk_passes(const struct mt_hint_walk *walk, struct mt_artifact_source *src,
 			uint64_t at);
 

@@ -13,7 +13,7 @@ libmtcommon_la_SOURCES += \
 	common/artifact_source.c common/artifact_source.h \
 	common/artifact_writer.c common/artifact_writer.h \
 	common/buf.c common/buf.h \
-	common/crc32.c common/crc32.h \
+	common/crc32.c common/crc32.h common/crc32c.c common/crc32c.h \
 	common/diag.c common/diag.h \
 	common/event_json.c common/event_json.h \
 	common/event_search.c common/event_search.h \

@@ -13,6 +13,7 @@
 #include "common/artifact_writer.h"
 #include "common/atomic.h"
 #include "common/clock.h"
+#include "common/crc32c.h"
 #include "common/frame_enc.h"
 #include "common/frame_fused.h"
 #include "common/frame_hint.h"
@@ -217,7 +218,7 @@ static void encode(struct mt_encoder *encoder, struct frame_maker *maker, struct
 		mt_add_acq_rel(&encoder->making, 1u);
 		error = -make_frame(maker, batch->events, batch->count, &frame, &frame_bytes);
 		mt_sub_acq_rel(&encoder->making, 1u);
-		bytes = MT_FRAME_HINT_BYTES + frame_bytes;
+		bytes = MT_CHECKED_HINT_BYTES + frame_bytes;
 	}
 	if (!error && bytes > place->frame_size) {
 		uint8_t *larger = mt_patient_realloc(place->frame, bytes);
@@ -232,8 +233,9 @@ static void encode(struct mt_encoder *encoder, struct frame_maker *maker, struct
 	if (!error && bytes) {
 		hint.frame_len = frame_bytes;
 		mt_frame_hint_add(&hint, batch->events, batch->count);
-		mt_frame_hint_write(&hint, place->frame);
-		memcpy(place->frame + MT_FRAME_HINT_BYTES, frame, frame_bytes);
+		hint.crc = mt_crc32c(0, frame, frame_bytes);
+		mt_frame_hint_write_checked(&hint, place->frame);
+		memcpy(place->frame + MT_CHECKED_HINT_BYTES, frame, frame_bytes);
 	}
 	place->error = error;
 	place->frame_bytes = bytes;

@@ -7,6 +7,7 @@ if HAVE_CRITERION
 codec_tests = \
 	tests/unit/test_artifact_reader \
 	tests/unit/test_artifact_writer \
+	tests/unit/test_checked_frame \
 	tests/unit/test_event_json \
 	tests/unit/test_frame_dec \
 	tests/unit/test_frame_enc \
@@ -25,6 +26,9 @@ tests_unit_test_artifact_reader_LDADD = $(codec_libs)
 tests_unit_test_artifact_writer_SOURCES = tests/unit/test_artifact_writer.c
 tests_unit_test_artifact_writer_CFLAGS = $(codec_cflags)
 tests_unit_test_artifact_writer_LDADD = $(codec_libs)
+tests_unit_test_checked_frame_SOURCES = tests/unit/test_checked_frame.c $(codec_support)
+tests_unit_test_checked_frame_CFLAGS = $(codec_cflags)
+tests_unit_test_checked_frame_LDADD = $(codec_libs)
 tests_unit_test_event_json_SOURCES = tests/unit/test_event_json.c
 tests_unit_test_event_json_CFLAGS = $(codec_cflags)
 tests_unit_test_event_json_LDADD = $(codec_libs)

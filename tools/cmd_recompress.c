@@ -63,7 +63,8 @@ static bool is_hint(struct recompress *rc, const struct mt_frame_extent *e)
 	const uint8_t *bytes;
 	size_t len;
 
-	if (e->magic != MT_META_MAGIC || inside != MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD)
+	if (e->magic != MT_META_MAGIC || (inside != MT_FRAME_HINT_BYTES - MT_SKIPPABLE_HEAD &&
+					  inside != MT_CHECKED_HINT_BYTES - MT_SKIPPABLE_HEAD))
 		return false;
 	rc->out.error = mt_artifact_reader_bytes(rc->input.reader, e->start + MT_SKIPPABLE_HEAD, 6,
 						 &bytes, &len);

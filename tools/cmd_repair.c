@@ -63,7 +63,7 @@ static void take_skippable(struct repair *repair, const struct mt_frame_extent *
 						 (size_t)inside, &bytes, &len);
 		if (repair->out.error || len < inside)
 			return;
-		if (!memcmp(bytes, MT_META_TAG, 4) && bytes[4] == MT_META_VERSION &&
+		if (!memcmp(bytes, MT_META_TAG, 4) && bytes[4] <= MT_HINT_VERSION_CHECKED &&
 		    bytes[5] == MT_META_HINT)
 			return;
 		ret = mt_meta_parse(bytes, len, &map);
@@ -98,7 +98,7 @@ static void take_data(struct repair *repair, const struct mt_frame_extent *e)
 	repair->seen.frame_len = e->end - e->start;
 	/* What a type that we do not know counts as, its writer knows. */
 	if (totals->unknown == repair->unknown_before && repair->seen.events)
-		(void)mt_rewrite_hint(&repair->out, &repair->seen);
+		(void)mt_rewrite_hint_copied(&repair->out, &repair->seen, e->start);
 	repair->unknown_before = totals->unknown;
 	(void)mt_rewrite_copy(&repair->out, e->start, e->end);
 	repair->out.frames++;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include "common/crc32c.h"
 #include "common/format.h"
 #include "common/frame_enc.h"
 #include "common/frame_fused.h"
@@ -123,12 +124,32 @@ int mt_rewrite_copy(struct mt_rewrite *rw, uint64_t start, uint64_t end)
 	return rw->error;
 }
 
-int mt_rewrite_hint(struct mt_rewrite *rw, const struct mt_frame_hint *hint)
+static int put_hint(struct mt_rewrite *rw, const struct mt_frame_hint *hint)
 {
-	uint8_t bytes[MT_FRAME_HINT_BYTES];
+	uint8_t bytes[MT_CHECKED_HINT_BYTES];
 
-	mt_frame_hint_write(hint, bytes);
+	mt_frame_hint_write_checked(hint, bytes);
 	return append(rw, bytes, sizeof(bytes));
+}
+
+int mt_rewrite_hint_copied(struct mt_rewrite *rw, const struct mt_frame_hint *hint, uint64_t start)
+{
+	struct mt_frame_hint checked = *hint;
+	uint64_t end = start + hint->frame_len;
+
+	checked.crc = 0;
+	while (start < end && !rw->error) {
+		size_t want = end - start < COPY_BYTES ? (size_t)(end - start) : COPY_BYTES, got;
+		const uint8_t *bytes;
+
+		rw->error = mt_artifact_reader_bytes(rw->input->reader, start, want, &bytes, &got);
+		if (!rw->error && got < want)
+			rw->error = -EIO; /* the input has lost its end */
+		if (!rw->error)
+			checked.crc = mt_crc32c(checked.crc, bytes, got);
+		start += got;
+	}
+	return rw->error ? rw->error : put_hint(rw, &checked);
 }
 
 int mt_rewrite_fill(struct mt_rewrite *rw, uint64_t frames)
@@ -189,8 +210,9 @@ static int write_frame(struct mt_rewrite *rw, const struct mt_event *events, siz
 		return rw->error = ret;
 	rw->frames++;
 	hint.frame_len = len;
+	hint.crc = mt_crc32c(0, frame, len);
 	mt_frame_hint_add(&hint, events, n);
-	(void)mt_rewrite_hint(rw, &hint);
+	(void)put_hint(rw, &hint);
 	return append(rw, frame, len);
 }
 

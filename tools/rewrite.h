@@ -66,8 +66,8 @@ FILE *mt_rewrite_report(const struct mt_rewrite *rw);
 
 /* Bytes of the input, from `start` to `end`: whole frames. */
 int mt_rewrite_copy(struct mt_rewrite *rw, uint64_t start, uint64_t end);
-/* The hint for a data frame that is copied next. */
-int mt_rewrite_hint(struct mt_rewrite *rw, const struct mt_frame_hint *hint);
+/* The hint for a data frame that is copied next, from `start` of the input. */
+int mt_rewrite_hint_copied(struct mt_rewrite *rw, const struct mt_frame_hint *hint, uint64_t start);
 /* Empty data frames until so many have been written. */
 int mt_rewrite_fill(struct mt_rewrite *rw, uint64_t frames);
 /*

@@ -51,6 +51,31 @@ while test "$at" -lt "$size"; do
 	at=$((at + step))
 done
 tap_equal "a byte changed anywhere: no crash" "" "$bad"
+# One bit, in frames of events: by its checksum each is seen, also where it would decode as another event.
+# Where they are: hints of version 2 ("MTRK", 2, 2) have the length of the frame behind them.
+unseen=
+flips=0
+for hint in $(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | cut -d: -f1); do
+	# The tag stands 8 bytes behind the frame's start; length at 20, data at 72 from there.
+	len=$(od -An -v -tu4 -j$((hint + 12)) -N4 "$WORK/run" | tr -d ' ')
+	test "$len" -gt 40 || continue
+	for part in $(seq 1 60); do
+		at=$((hint + 64 + len * part / 61))
+		cp "$WORK/run" "$WORK/changed"
+		old=$(od -An -v -tu1 -j$at -N1 "$WORK/run" | tr -d ' ')
+		printf "\\$(printf %o $((old ^ 1 << part % 8)))" |
+			dd of="$WORK/changed" bs=1 seek=$at conv=notrunc 2>/dev/null
+		for command in stat verify dump; do
+			"$MEMTRACK" $command "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+			test $? -eq 3 && grep -q "damaged in frame [0-9]* at offset $((hint + 64)): " "$WORK/err" ||
+				unseen="$unseen $command:$at"
+		done
+		flips=$((flips + 1))
+	done
+	test $flips -lt 60 || break
+done
+tap_equal "one bit in a frame of events ($flips times): it is said of which" "" "$unseen"
+tap_check "one bit in a frame of events: there were some" test $flips -ge 60
 : >"$WORK/changed"
 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
 tap_check "an empty file: refused" test $? -ge 1

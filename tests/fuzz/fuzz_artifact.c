@@ -55,9 +55,10 @@ static void put_skippable(struct file *file, const uint8_t *bytes, size_t len, u
 }
 
 /* A metadata frame or a hint whose checksum is right. */
-static void put_meta(struct file *file, const uint8_t *bytes, size_t len, uint8_t kind)
+static void put_meta(struct file *file, const uint8_t *bytes, size_t len, uint8_t kind,
+		     uint8_t version)
 {
-	const uint8_t head[4] = { MT_META_VERSION, kind, 0, 0 };
+	const uint8_t head[4] = { version, kind, 0, 0 };
 
 	put_u32(file, MT_META_MAGIC);
 	put_u32(file, (uint32_t)(MT_META_HEAD + len));
@@ -85,10 +86,11 @@ static void make_file(struct file *file, struct fuzz_input *in)
 			put_skippable(file, bytes, len, MT_SKIPPABLE_MAGIC + (kind >> 4));
 			break;
 		case 3:
-			put_meta(file, bytes, len, MT_META_MAP);
+			put_meta(file, bytes, len, MT_META_MAP, MT_META_VERSION);
 			break;
 		case 4:
-			put_meta(file, bytes, len, MT_META_HINT);
+			put_meta(file, bytes, len, MT_META_HINT,
+				 kind >> 4 & 1 ? MT_HINT_VERSION_CHECKED : MT_META_VERSION);
 			break;
 		}
 	}
