@@ -20,7 +20,9 @@
 
 /* tables[n][byte]: what the byte leaves behind n more bytes. */
 static uint32_t tables[4][256];
+#if HAVE_INSTRUCTION
 static bool by_instruction;
+#endif
 
 static uint32_t times_x(uint32_t value)
 {
