@@ -21,6 +21,22 @@ Test(order, records_come_out_by_stamp)
 	cr_assert_eq(bench.events[1].size, 8);
 }
 
+/* What is seen in a round may depend on what other streams published since they were read in it. */
+Test(order, what_a_round_sees_first_is_merged_in_the_next)
+{
+	struct mt_order_stats stats;
+
+	put(&one, 5, MT_REC_MALLOC, 0x8);
+	put(&two, 6, MT_REC_FREE, 0x8);
+	bench_run(&bench);
+	put(&two, 20, MT_REC_MALLOC, 0x20);
+	mt_order_round(bench.order);
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m8 f8 m10 m20");
+	cr_assert_eq(stats.late, 0);
+}
+
 Test(order, free_stamped_before_its_allocation_is_parked)
 {
 	struct mt_order_stats stats;
