@@ -337,6 +337,21 @@ Test(order, stamp_from_the_future_stops_that_stream_alone)
 	cr_assert_eq(bench.events[1].timestamp_ns, bench.base + 40);
 }
 
+/* Another thread's slot says that its records are where the first one's are. */
+Test(order, chunk_is_in_one_stream_only)
+{
+	struct mt_thread_slot *threads = image.producer.threads;
+	struct mt_order_stats stats;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	threads[two.slot - 1].first_chunk = threads[one.slot - 1].first_chunk;
+	put(&one, 20, MT_REC_FREE, 0x10);
+	stats = bench_finish(&bench);
+	cr_assert_str_eq(bench_text(&bench), "x0 m10 f10");
+	cr_assert_eq(stats.corrupt_streams, 1);
+}
+
 Test(order, lost_records_are_counted_by_process)
 {
 	struct mt_order_stats stats;
