@@ -27,6 +27,7 @@
 #define TRIES		 16
 #define EVENTS_A_SERVE	 64
 #define LISTENER_BACKLOG 4096
+#define HOLD_MS		 5 /* between looks whether there is room again */
 
 /* What a client is told. */
 struct welcome {
@@ -56,6 +57,8 @@ struct mt_control {
 	uid_t owner;
 	uint8_t token[MT_TOKEN_BYTES];
 	mt_control_hello_fn *on_hello;
+	mt_control_room_fn *has_room;
+	bool holds; /* the listeners do not call */
 	void *context;
 	struct mt_control_counts counts;
 	int client_count;
@@ -130,8 +133,8 @@ static int add_to_epoll(struct mt_control *control, int fd, uint32_t tag)
 	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_hello, void *context,
-		    struct mt_control **ret_control)
+int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_hello,
+		    mt_control_room_fn *has_room, void *context, struct mt_control **ret_control)
 {
 	struct mt_control *control = calloc(1, sizeof(*control));
 	int i, fd, err = -ENOMEM;
@@ -147,6 +150,7 @@ int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_he
 	control->owner = session->owner;
 	memcpy(control->token, session->token, sizeof(control->token));
 	control->on_hello = on_hello;
+	control->has_room = has_room;
 	control->context = context;
 	fd = epoll_create1(EPOLL_CLOEXEC);
 	control->epoll_fd = fd < 0 ? -1 : mt_move_fd_high(fd);
@@ -446,11 +450,35 @@ static void turn_away(struct mt_control *control, int listener)
 	control->reserve = mt_move_fd_high(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
+static bool has_room(const struct mt_control *control)
+{
+	return !control->has_room || control->has_room(control->context);
+}
+
+/* While there is no room the listeners must not wake the loop all the time. */
+static void hold_or_let_in(struct mt_control *control)
+{
+	bool holds = !has_room(control);
+	int i;
+
+	if (holds == control->holds)
+		return;
+	control->holds = holds;
+	for (i = 0; i < LISTENERS; i++) {
+		struct epoll_event event = { .events = holds ? 0 : EPOLLIN,
+					     .data.u32 = CLIENTS_MAX + (uint32_t)i };
+
+		if (control->listeners[i] >= 0)
+			(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_MOD, control->listeners[i],
+					&event);
+	}
+}
+
 static void accept_all(struct mt_control *control, int listener)
 {
 	int i, fd;
 
-	for (i = 0; i < ACCEPTS_A_SERVE; i++) {
+	for (i = 0; i < ACCEPTS_A_SERVE && has_room(control); i++) {
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
 			admit(control, fd);
@@ -507,6 +535,8 @@ int mt_control_timeout_ms(const struct mt_control *control)
 {
 	if (control->unsent_count)
 		return 1;
+	if (control->holds)
+		return HOLD_MS;
 	return control->client_count ? CLIENT_WAIT_MS / 4 : -1;
 }
 
@@ -515,6 +545,7 @@ void mt_control_serve(struct mt_control *control)
 	struct epoll_event events[EVENTS_A_SERVE];
 	int i, n;
 
+	hold_or_let_in(control);
 	n = epoll_wait(control->epoll_fd, events, EVENTS_A_SERVE, 0);
 	for (i = 0; i < n; i++) {
 		uint32_t tag = events[i].data.u32;
@@ -531,6 +562,7 @@ void mt_control_serve(struct mt_control *control)
 	}
 	send_unsent(control);
 	drop_late(control);
+	hold_or_let_in(control);
 }
 
 void mt_control_close(struct mt_control *control)

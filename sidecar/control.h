@@ -25,6 +25,12 @@ struct mt_control;
 typedef uint32_t mt_control_hello_fn(void *context, pid_t pid, const struct mt_hello *hello,
 				     int *ret_fd, uint64_t *ret_total_bytes);
 
+/*
+ * May another hello be answered? While not, nobody is let in; who is waits in the queue of the
+ * socket, which the kernel limits.
+ */
+typedef bool mt_control_room_fn(void *context);
+
 struct mt_control_counts {
 	uint64_t welcomed;
 	uint64_t refused; /* wrong token, version or user */
@@ -33,8 +39,9 @@ struct mt_control_counts {
 };
 
 /* Listens under the session's name, and in its directory if it has one. 0 or a negative errno. */
-int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_hello, void *context,
-		    struct mt_control **ret_control);
+/* `has_room` may be NULL: always. */
+int mt_control_open(const struct mt_session *session, mt_control_hello_fn *on_hello,
+		    mt_control_room_fn *has_room, void *context, struct mt_control **ret_control);
 
 /* Polls readable when mt_control_serve() has something to do. */
 int mt_control_fd(const struct mt_control *control);

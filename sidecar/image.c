@@ -107,6 +107,7 @@ void mt_images_take_in(struct mt_order *order)
 	pthread_mutex_lock(&order->intake_lock);
 	image = order->intake;
 	order->intake = NULL;
+	order->intake_count = 0;
 	pthread_mutex_unlock(&order->intake_lock);
 	for (; image; image = next) {
 		next = image->next;

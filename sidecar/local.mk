@@ -61,6 +61,7 @@ libmtsidecar_la_SOURCES = \
 	sidecar/output.c sidecar/output.h \
 	sidecar/release.c sidecar/release.h \
 	sidecar/report.c sidecar/report.h \
+	sidecar/room.c sidecar/room.h \
 	sidecar/run.c sidecar/run.h \
 	sidecar/runmeta.c sidecar/runmeta.h \
 	sidecar/say.c sidecar/say.h \

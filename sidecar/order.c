@@ -13,21 +13,28 @@
 
 #define SLACK_NS	 UINT64_C(1000000)    /* counters of two cores differ by less */
 #define COLLECT_NS	 UINT64_C(1000000000) /* between looks at the lost counters */
-#define ROUNDS_TO_FREEZE 4		      /* of finishing; then nothing new is noted */
+#define INBOX_BYTES_MAX	 (UINT64_C(8) << 20)
+#define ROUNDS_TO_FREEZE 4 /* of finishing; then nothing new is noted */
 #define ROUNDS_TO_FORCE	 16
 #define ROUNDS_TO_END	 1024
 
 /*
  * The merge may be long in coming back to its rings when the encoder is behind, and rings that run
- * over lose. What is found now waits in the inbox for the next round. Nor do programs wait for the
- * end of the round that wait for a chunk.
+ * over lose. What is found now waits in the inbox for the next round: so much of it at most, then
+ * the rings may run over, which is counted. Nor do programs wait for the end of the round that wait
+ * for a chunk.
  */
 static void meanwhile(void *context, bool moves)
 {
 	struct mt_order *order = context;
 	uint64_t now_ns = mt_clock_monotonic_ns();
 
-	if (order->merging && order->options.drain)
+	if (moves) {
+		pthread_mutex_lock(&order->intake_lock);
+		order->moved_ns = now_ns;
+		pthread_mutex_unlock(&order->intake_lock);
+	}
+	if (order->merging && order->options.drain && order->inbox_bytes < INBOX_BYTES_MAX)
 		(void)order->options.drain(order->options.drain_context); /* it reports itself */
 	for (struct mt_image *image = order->images; image; image = image->next)
 		mt_consumer_tend(&image->consumer, now_ns, moves);
@@ -104,8 +111,20 @@ int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t p
 	pthread_mutex_lock(&order->intake_lock);
 	image->next = order->intake;
 	order->intake = image;
+	order->intake_count++;
 	pthread_mutex_unlock(&order->intake_lock);
 	return 0;
+}
+
+bool mt_order_has_room(struct mt_order *order, uint64_t *ret_moved_ns)
+{
+	bool has_room;
+
+	pthread_mutex_lock(&order->intake_lock);
+	has_room = order->intake_count < MT_ORDER_INTAKE_MAX;
+	*ret_moved_ns = order->moved_ns;
+	pthread_mutex_unlock(&order->intake_lock);
+	return has_room;
 }
 
 void mt_order_kernel_event(struct mt_order *order, const struct mt_kev *event)

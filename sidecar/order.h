@@ -9,7 +9,7 @@
  *   2. drain the kernel's rings (options.drain, which calls mt_order_kernel_event);
  *   3. merge by stamp over all that is visible; emit what the *previous* round covered.
  *
- * Threads: mt_order_add_image by any thread; all else by the merge thread.
+ * Threads: mt_order_add_image and mt_order_has_room by any thread; all else by the merge thread.
  */
 #ifndef MT_SIDECAR_ORDER_H
 #define MT_SIDECAR_ORDER_H
@@ -25,6 +25,8 @@
 
 struct mt_order;
 struct mt_encoder;
+
+#define MT_ORDER_INTAKE_MAX 1024u
 
 struct mt_order_options {
 	struct mt_encoder *encoder;
@@ -93,6 +95,13 @@ void mt_order_free(struct mt_order *order);
  */
 int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t pid,
 		       const struct mt_hello *hello);
+
+/*
+ * Whether another image can be taken in now. While the merge stands still because the output does,
+ * MT_ORDER_INTAKE_MAX images wait for it and no more. *ret_moved_ns: when the output moved last
+ * (CLOCK_MONOTONIC), as far as the merge waited for it.
+ */
+bool mt_order_has_room(struct mt_order *order, uint64_t *ret_moved_ns);
 
 void mt_order_kernel_event(struct mt_order *order, const struct mt_kev *event);
 

@@ -135,6 +135,8 @@ struct mt_order {
 
 	pthread_mutex_t intake_lock;
 	struct mt_image *intake; /* newest first */
+	unsigned intake_count;
+	uint64_t moved_ns; /* under intake_lock: see mt_order_has_room() */
 
 	struct mt_image *images;
 	struct mt_bind *waiting; /* gates closed */
@@ -143,6 +145,7 @@ struct mt_order {
 
 	struct mt_kev_node *kernel_head, **kernel_tail;
 	struct mt_kev_node *inbox, **inbox_tail; /* came while the queue was in use */
+	size_t inbox_bytes;
 	bool merging;
 	uint64_t kernel_last_stamp;
 	uint64_t kernel_blocked_round;

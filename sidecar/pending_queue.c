@@ -78,6 +78,7 @@ void mt_pending_add_later(struct mt_order *order, const struct mt_kev *event, ui
 	if (!node)
 		return;
 	node->next = NULL;
+	order->inbox_bytes += sizeof(*node) + node->event.path_len;
 	*order->inbox_tail = node;
 	order->inbox_tail = &node->next;
 }
@@ -88,6 +89,7 @@ void mt_pending_take_inbox(struct mt_order *order)
 
 	order->inbox = NULL;
 	order->inbox_tail = &order->inbox;
+	order->inbox_bytes = 0;
 	for (; node; node = next) {
 		next = node->next;
 		enqueue(order, node);

@@ -27,6 +27,8 @@
 #define ROOT_EXIT_NS (100 * MS_NS)
 /* Where ends are looked for: rounds in which the last processes' ends would have been noticed. */
 #define LAST_IDLE_ROUNDS 3
+/* Mappings read from /proc that wait for the merge to take them. */
+#define MAPPINGS_WAITING_MAX 65536u
 
 /*
  * How long before its hello a process was forked at the least: exec and the loader take much
@@ -60,6 +62,7 @@ struct mt_recorder {
 	struct birth *births;	/* newest first */
 	struct birth *heard;	/* those that the drain under way decides on */
 	struct mt_mappings *mappings, **mappings_tail;
+	size_t mappings_waiting;
 	uint32_t missed; /* of both, for want of memory or descriptors */
 	bool root_ended;
 	int root_status;
@@ -203,6 +206,7 @@ static void take_mappings(struct mt_recorder *recorder)
 	list = recorder->mappings;
 	recorder->mappings = NULL;
 	recorder->mappings_tail = &recorder->mappings;
+	recorder->mappings_waiting = 0;
 	pthread_mutex_unlock(&recorder->lock);
 	while ((mappings = list)) {
 		list = mappings->next;
@@ -494,9 +498,20 @@ void mt_recorder_mappings(struct mt_recorder *recorder, pid_t pid)
 	/* The time is taken here, so that no round has passed it before it finds them. */
 	for (i = 0; i < mappings->count; i++)
 		mappings->events[i].time_ns = (uint64_t)now_ns();
+	recorder->mappings_waiting += mappings->count;
 	*recorder->mappings_tail = mappings;
 	recorder->mappings_tail = &mappings->next;
 	pthread_mutex_unlock(&recorder->lock);
+}
+
+bool mt_recorder_has_room(struct mt_recorder *recorder, uint64_t *ret_moved_ns)
+{
+	bool has_room;
+
+	pthread_mutex_lock(&recorder->lock);
+	has_room = recorder->mappings_waiting < MAPPINGS_WAITING_MAX;
+	pthread_mutex_unlock(&recorder->lock);
+	return mt_order_has_room(recorder->order, ret_moved_ns) && has_room;
 }
 
 void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known)

@@ -50,6 +50,9 @@ void mt_recorder_hello(struct mt_recorder *recorder, pid_t pid, uint64_t time_ns
  */
 void mt_recorder_mappings(struct mt_recorder *recorder, pid_t pid);
 
+/* Whether another program can be taken in now: mt_order_has_room(), and likewise of mappings. */
+bool mt_recorder_has_room(struct mt_recorder *recorder, uint64_t *ret_moved_ns);
+
 /* Without kernel events: the root has ended so. */
 void mt_recorder_root_ended(struct mt_recorder *recorder, int status, bool status_known);
 

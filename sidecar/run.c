@@ -235,6 +235,8 @@ static int start_threads(struct mt_run *run)
 	if (!err)
 		err = mt_recorder_start(run->recorder);
 	run->recorder_started = err == 0;
+	run->room.holds = options->on_full == MT_POLICY_BLOCK;
+	run->room.max_wait_ns = (uint64_t)options->max_wait_ms * 1000000;
 	return err;
 }
 
@@ -285,6 +287,28 @@ static void tell_forbidden(struct mt_run *run, int err)
 		    strerror(-err));
 }
 
+static enum mt_room_answer look_for_room(struct mt_run *run)
+{
+	uint64_t moved_ns;
+	bool has_room = mt_recorder_has_room(run->recorder, &moved_ns);
+
+	return mt_room_look(&run->room, has_room, moved_ns, mt_clock_monotonic_ns());
+}
+
+static bool may_answer(void *context)
+{
+	struct mt_run *run = context;
+
+	return run->ending || look_for_room(run) != MT_ROOM_HOLD;
+}
+
+/* It gave up the wait; or it was killed in it, and is like any other that recorded little. */
+static bool waited_in_vain(const struct mt_run *run, const struct mt_hello *hello)
+{
+	return hello->flags & MT_HELLO_LEFT && (mt_pulse_stood_still(&run->pulse, hello->time_ns) ||
+						mt_room_was_held(&run->room, hello->time_ns));
+}
+
 static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *hello, int *ret_fd,
 			uint64_t *ret_total_bytes)
 {
@@ -304,9 +328,7 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 
 	if (run->ending)
 		return MT_WELCOME_ENDED;
-	/* It gave up the wait; or it was killed in it, and is like any other that recorded little.
-	 */
-	if (hello->flags & MT_HELLO_LEFT && mt_pulse_stood_still(&run->pulse, hello->time_ns)) {
+	if (waited_in_vain(run, hello) || look_for_room(run) == MT_ROOM_REFUSE) {
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns, MT_UNTRACKED_WAITED);
 		return MT_WELCOME_ENDED;
 	}
@@ -364,7 +386,7 @@ int mt_run_start(struct mt_run *run)
 	mt_pulse_open(&run->pulse, run->session.directory, (uint64_t)run->options->max_wait_ms);
 	err = start_threads(run);
 	if (!err)
-		err = mt_control_open(&run->session, on_hello, run, &run->control);
+		err = mt_control_open(&run->session, on_hello, may_answer, run, &run->control);
 	if (err)
 		mt_say_error("cannot start recording: %s", strerror(-err));
 	return err;

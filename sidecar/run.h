@@ -25,6 +25,7 @@
 #include "sidecar/options.h"
 #include "sidecar/output.h"
 #include "sidecar/pulse.h"
+#include "sidecar/room.h"
 #include "sidecar/session.h"
 
 #define MT_ALIVE_LISTED 1000
@@ -51,6 +52,7 @@ struct mt_run {
 	struct mt_allocator *allocator;
 	struct mt_recorder *recorder;
 	struct mt_control *control;
+	struct mt_room room;
 	bool recorder_started;
 	bool root_mapped;    /* manual use: the root's mappings were read */
 	bool told_forbidden; /* that memory for records cannot be made */

@@ -161,6 +161,7 @@ E2E_TESTS = \
 	tests/e2e/pressure.sh \
 	tests/e2e/process_tree.sh \
 	tests/e2e/sidecar_memory.sh \
+	tests/e2e/stalled_output.sh \
 	tests/e2e/stopped_tree.sh
 LINT_TESTS = \
 	tests/lint/faults.sh tests/lint/files.sh tests/lint/format.sh tests/lint/headers.sh \
@@ -171,7 +172,7 @@ EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \
 	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py \
 	tests/e2e/killed.py tests/e2e/made.py tests/e2e/memory.py tests/e2e/own_malloc.c \
-	tests/e2e/places.py tests/e2e/standstill.py tests/e2e/stream.py \
+	tests/e2e/places.py tests/e2e/stalled.py tests/e2e/standstill.py tests/e2e/stream.py \
 	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved. Then, where there

@@ -2,7 +2,7 @@
 # The sidecar's own parts, and the launcher.
 if HAVE_CRITERION
 proc_tests = \
-	tests/unit/test_options tests/unit/test_pulse tests/unit/test_watch tests/unit/test_coverage tests/unit/test_control tests/unit/test_command
+	tests/unit/test_options tests/unit/test_pulse tests/unit/test_room tests/unit/test_watch tests/unit/test_coverage tests/unit/test_control tests/unit/test_command
 check_PROGRAMS += $(proc_tests)
 TESTS += $(proc_tests)
 proc_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS)
@@ -11,6 +11,9 @@ proc_libs = libmtsidecar.la libmtcommon.la $(CRITERION_LIBS)
 tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CFLAGS = $(proc_cflags)
 tests_unit_test_options_LDADD = $(proc_libs)
+tests_unit_test_room_SOURCES = tests/unit/test_room.c
+tests_unit_test_room_CFLAGS = $(proc_cflags)
+tests_unit_test_room_LDADD = $(proc_libs)
 tests_unit_test_pulse_SOURCES = tests/unit/test_pulse.c
 tests_unit_test_pulse_CFLAGS = $(proc_cflags)
 tests_unit_test_pulse_LDADD = $(proc_libs)

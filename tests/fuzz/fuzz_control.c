@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		session.directory[0] = 0;
 	}
 	before = count_descriptors();
-	fuzz_must(mt_control_open(&session, on_hello, NULL, &control) == 0, "it listens");
+	fuzz_must(mt_control_open(&session, on_hello, NULL, NULL, &control) == 0, "it listens");
 	memset(clients, 0xff, sizeof(clients));
 	for (int i = 0; i < OPS_MAX && in.left; i++)
 		act(&in, control, clients);

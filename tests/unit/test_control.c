@@ -23,6 +23,7 @@ static int hellos;
 static pid_t last_pid;
 static int left;     /* hellos of clients that were gone */
 static bool no_room; /* the kernel takes no message with a descriptor */
+static bool held;    /* there is no room for another image */
 
 /* In place of the C library's. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
@@ -46,12 +47,18 @@ static uint32_t on_hello(void *context, pid_t pid, const struct mt_hello *hello,
 	return MT_WELCOME_OK;
 }
 
+static bool has_room(void *context)
+{
+	(void)context;
+	return !held;
+}
+
 static void set_up(void)
 {
 	struct mt_identity identity = { .uid = getuid(), .gid = getgid() };
 
 	cr_assert_eq(mt_session_open(&identity, &session), 0);
-	cr_assert_eq(mt_control_open(&session, on_hello, NULL, &control), 0);
+	cr_assert_eq(mt_control_open(&session, on_hello, has_room, NULL, &control), 0);
 }
 
 static void tear_down(void)
@@ -254,4 +261,31 @@ Test(control, each_welcome_that_was_given_up_is_counted)
 	for (int i = 1; i < SILENT_CLIENTS; i++)
 		if (i % 3)
 			close(clients[i]);
+}
+
+Test(control, while_there_is_no_room_hellos_wait_and_wake_nobody)
+{
+	struct mt_hello hello = good_hello();
+	struct pollfd ready;
+	int waiting[2], memory;
+
+	held = true;
+	for (int i = 0; i < 2; i++) {
+		waiting[i] = connect_client(i == 1);
+		cr_assert_eq(send(waiting[i], &hello, sizeof(hello), MSG_NOSIGNAL),
+			     (ssize_t)sizeof(hello));
+	}
+	for (int i = 0; i < 10; i++)
+		mt_control_serve(control);
+	cr_assert_eq(hellos, 0);
+	ready = (struct pollfd){ .fd = mt_control_fd(control), .events = POLLIN };
+	cr_assert_eq(poll(&ready, 1, 0), 0, "the loop would spin");
+	cr_assert_gt(mt_control_timeout_ms(control), 0);
+	held = false;
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(answer_to(waiting[i], &memory), MT_WELCOME_OK);
+		close(memory);
+		close(waiting[i]);
+	}
+	cr_assert_eq(hellos, 2);
 }

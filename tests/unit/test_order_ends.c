@@ -2,6 +2,7 @@
 /* The order engine at the two ends of a process's image: what belongs behind Exec, and before Exit.
  */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sidecar/pending.h"
 #include "tests/unit/order_fixture.h"
@@ -141,4 +142,39 @@ Test(order_ends, mapping_of_an_exec_stays_behind_it)
 	mt_pending_add(bench.order, &mapping, bench.base + 5, NULL);
 	bench_finish(&bench);
 	cr_assert_str_eq(bench_text(&bench), "x0 M400000 x1");
+}
+
+/* The merge stands in the middle of a round: what the kernel tells waits, and so many images. */
+Test(order_ends, what_waits_for_a_round_is_bounded)
+{
+	static char path[4096];
+	struct mt_kev mapping;
+	uint64_t moved_ns;
+	unsigned drains = 0;
+
+	memset(path, 'a', sizeof(path));
+	close_bench();
+	open_kernel();
+	mapping = kernel_event(MT_KEV_MAPPING, PID, 0, 0);
+	mapping.path = path;
+	mapping.path_len = sizeof(path);
+	bench.order->merging = true;
+	while (bench.kernel_count == 0 && drains < 1000) {
+		for (unsigned i = 0; i < 64; i++)
+			bench.kernel[bench.kernel_count++] = mapping;
+		bench.order->sink.meanwhile(bench.order, false);
+		drains++;
+	}
+	bench.order->merging = false;
+	cr_assert_gt(drains, 20);
+	cr_assert_lt(bench.order->inbox_bytes, 9u << 20);
+	cr_assert_eq(bench.kernel_count, 64, "what is left stays in the rings");
+	cr_assert(mt_order_has_room(bench.order, &moved_ns));
+	cr_assert_eq(moved_ns, 0);
+	bench.order->intake_count = MT_ORDER_INTAKE_MAX;
+	cr_assert_not(mt_order_has_room(bench.order, &moved_ns));
+	bench_run(&bench);
+	cr_assert(mt_order_has_room(bench.order, &moved_ns));
+	cr_assert_eq(bench.order->inbox_bytes, 0);
+	cr_assert_eq(bench.kernel_count, 0);
 }
