@@ -74,14 +74,12 @@ pkglibexec_PROGRAMS += memtrack-sidecar
 memtrack_sidecar_SOURCES = sidecar/main.c
 memtrack_sidecar_LDADD = libmtsidecar.la libmtorder.la libmtkernel.la libmtencoder.la libmtcommon.la
 
-EXTRA_DIST += preload/memtrack-preload.in
-# The launcher: only the places of the installed parts are filled in.
-bin_SCRIPTS += memtrack-preload
-CLEANFILES += memtrack-preload
-memtrack-preload: preload/memtrack-preload.in Makefile
-	$(AM_V_GEN)$(SED) -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' \
-		-e 's|@pkglibdir[@]|$(pkglibdir)|g' $(top_srcdir)/preload/memtrack-preload.in > $@.tmp && \
-		chmod +x $@.tmp && mv $@.tmp $@
+# The launcher: of libc alone and without a sanitizer, since the user's LD_PRELOAD is loaded into it.
+bin_PROGRAMS += memtrack-preload
+memtrack_preload_SOURCES = sidecar/launcher.c
+memtrack_preload_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) $(MT_OPT_CFLAGS) \
+	-DMT_PKGLIBEXECDIR='"$(pkglibexecdir)"' -DMT_PKGLIBDIR='"$(pkglibdir)"'
+memtrack_preload_LDFLAGS =
 dist_man_MANS += man/memtrack-preload.1
 EXTRA_DIST += docs/launcher.md docs/options.md
 # The order engine.

@@ -119,17 +119,29 @@ int mt_session_set_library(struct mt_session *session, const char *library)
 	return n < (int)sizeof(session->library) ? 0 : -ENAMETOOLONG;
 }
 
-static const char *saved_or_own(const char *saved, const char *own)
+static bool names(const char *entry, const char *name)
 {
-	const char *value = getenv(saved);
+	size_t len = strlen(name);
 
-	return value ? value : getenv(own);
+	return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+/* Of several of a name the loader takes the last. NULL: there is none. */
+static const char *last_value(const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; environ[i]; i++)
+		if (names(environ[i], name))
+			value = environ[i] + strlen(name) + 1;
+	return value;
 }
 
 /* Ours first, theirs behind it as it was, but for entries that are an earlier run of ours. */
 static char *preload_value(const char *library)
 {
-	const char *theirs = saved_or_own(SAVED_PREFIX "LD_PRELOAD", "LD_PRELOAD");
+	const char *saved = last_value(SAVED_PREFIX "LD_PRELOAD");
+	const char *theirs = saved ? saved : last_value("LD_PRELOAD");
 	size_t len = sizeof("LD_PRELOAD=") + strlen(library) + (theirs ? strlen(theirs) + 1 : 0);
 	char *value = malloc(len), *end;
 	const char *p;
@@ -151,13 +163,6 @@ static char *preload_value(const char *library)
 	}
 	*end = 0;
 	return value;
-}
-
-static bool names(const char *entry, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
 /* Adds a variable to those that are there. Returns whether there was memory for it. */
@@ -184,7 +189,7 @@ static bool is_replaced(const char *entry, const struct mt_identity *identity, b
 	static const char *const of_user[] = { "HOME", "USER", "LOGNAME", "SHELL" };
 	size_t i;
 
-	if (names(entry, MT_ENV_SESSION) || strncmp(entry, SAVED_PREFIX, strlen(SAVED_PREFIX)) == 0)
+	if (names(entry, MT_ENV_SESSION))
 		return true;
 	if (names(entry, "MEMTRACK_FOLLOW")) /* the launcher's; the user's own was saved */
 		return true;
@@ -198,19 +203,13 @@ static bool is_replaced(const char *entry, const struct mt_identity *identity, b
 }
 
 /* Variables that the launcher saved come back under their own names. */
-static size_t give_back_saved(char **env, size_t n, bool preload)
+static char *give_back(char *entry, const struct mt_identity *identity, bool preload)
 {
-	const size_t prefix_len = strlen(SAVED_PREFIX);
-	size_t i;
+	char *own = entry + strlen(SAVED_PREFIX);
 
-	for (i = 0; environ[i]; i++) {
-		char *entry = environ[i];
-
-		if (strncmp(entry, SAVED_PREFIX, prefix_len) == 0 &&
-		    !(preload && names(entry + prefix_len, "LD_PRELOAD")))
-			env[n++] = entry + prefix_len;
-	}
-	return n;
+	if (strncmp(entry, SAVED_PREFIX, strlen(SAVED_PREFIX)) == 0)
+		return preload && names(own, "LD_PRELOAD") ? NULL : own;
+	return is_replaced(entry, identity, preload) ? NULL : entry;
 }
 
 char **mt_session_environment(const struct mt_session *session, const struct mt_identity *identity,
@@ -221,14 +220,13 @@ char **mt_session_environment(const struct mt_session *session, const struct mt_
 
 	while (environ[count])
 		count++;
-	env = calloc(2 * count + 8, sizeof(*env));
+	env = calloc(count + 8, sizeof(*env));
 	if (!env)
 		return NULL;
 	for (i = 0; i < count; i++) {
-		if (!is_replaced(environ[i], identity, preload))
-			env[n++] = environ[i];
+		env[n] = give_back(environ[i], identity, preload);
+		n += env[n] != NULL;
 	}
-	n = give_back_saved(env, n, preload);
 	if (preload) {
 		env[n] = preload_value(session->library);
 		if (!env[n++])

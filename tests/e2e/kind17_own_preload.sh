@@ -28,6 +28,10 @@ END
 $(make_value CC) -o "$WORK/twice" "$WORK/twice.c" || exit 1
 track run "$WORK/twice" LD_PRELOAD=/no/such/first.so "LD_PRELOAD=$COUNTER" "$(command -v env)" >"$WORK/out" 2>"$WORK/err"
 tap_equal "of two LD_PRELOAD the one that counts is kept" "$ours:$COUNTER" "$(sed -n 's/^LD_PRELOAD=//p' "$WORK/out")"
+rm -f "$WORK/run"
+"$WORK/twice" LD_PRELOAD=/no/such/first.so "LD_PRELOAD=$COUNTER" "$LAUNCHER" -q -o "$WORK/run" -- \
+	"$(command -v env)" >"$WORK/out" 2>"$WORK/err"
+tap_equal "of two LD_PRELOAD before us too" "$ours:$COUNTER" "$(sed -n 's/^LD_PRELOAD=//p' "$WORK/out")"
 cd "${LAUNCHER%/*}" || exit 1
 rm -f "$WORK/run"
 "./${LAUNCHER##*/}" -q -o "$WORK/run" -- sh -c 'cd /; "$1" 1000 12345' sh "$PROGRAMS/blocks" 2>"$WORK/err"

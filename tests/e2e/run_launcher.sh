@@ -12,6 +12,17 @@ tap_equal "the environment has two variables more" "LD_PRELOAD MEMTRACK_SESSION"
 	"$(diff "$WORK/plain" "$WORK/tracked" | sed -n 's/^> \([A-Z_]*\)=.*/\1/p' | tr '\n' ' ' | sed 's/ $//')"
 tap_equal "the environment lacks none" 0 "$(diff "$WORK/plain" "$WORK/tracked" | grep -c '^<')"
 
+# Nor is a name lost that is none of a shell's, or a thing added that a shell would.
+odd_environment()
+{
+	env -i 'a.b=1' '1x=2' 'INPUT_MY-LEVEL=3' 'BASH_FUNC_f%%=() { :; }' LD_AUDIT= MEMTRACK_FOLLOW=1 IFS=x "$@"
+}
+odd_environment env >"$WORK/plain"
+rm -f "$WORK/run"
+odd_environment "$LAUNCHER" -q -o "$WORK/run" -- env 2>"$WORK/err" | grep -v -e '^LD_PRELOAD=' -e '^MEMTRACK_SESSION=' \
+	>"$WORK/tracked"
+tap_equal "names that no shell takes, in their order" "$(cat "$WORK/plain")" "$(cat "$WORK/tracked")"
+
 # An installation in a place that LD_PRELOAD cannot name.
 odd="$WORK/a b:c\$d"
 mkdir -p "$odd/bin" "$odd/libexec/memtrack" "$odd/lib/memtrack"
@@ -22,6 +33,11 @@ rm -f "$WORK/run"
 bounded 60 "$odd/bin/memtrack-preload" -q -o "$WORK/run" -- "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
 tap_equal "installed under a path with blank, colon and dollar" "0 1000" "$? $(count_size run 12345)"
 tap_check "installed there: the loader has nothing to say" test ! -s "$WORK/err"
+
+ln -s "$odd/bin/memtrack-preload" "$WORK/link to it"
+rm -f "$WORK/run"
+bounded 60 "$WORK/link to it" -q -o "$WORK/run" -- "$PROGRAMS/blocks" 1000 12345 2>"$WORK/err"
+tap_equal "installed there, called by a link" "0 1000" "$? $(count_size run 12345)"
 
 rm -f "$odd/libexec/memtrack/memtrack-sidecar"
 bounded 60 "$odd/bin/memtrack-preload" true 2>"$WORK/err"
