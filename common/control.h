@@ -48,9 +48,10 @@
 #define MT_PULSE_LEAST_MS 500
 
 enum mt_hello_flags {
-	MT_HELLO_ROOT = 1 << 0,	    /* the image that started the session (manual use) */
-	MT_HELLO_BYPASSED = 1 << 1, /* its executable defines malloc itself: we see nothing of it */
-	MT_HELLO_LEFT = 1 << 2,	    /* the sidecar's own: it has gone, or waits no more */
+	MT_HELLO_ROOT = 1 << 0, /* the image that started the session (manual use) */
+	MT_HELLO_BYPASSED =
+		1 << 1,		/* another malloc comes before ours: we see nothing of its heap */
+	MT_HELLO_LEFT = 1 << 2, /* the sidecar's own: it has gone, or waits no more */
 };
 
 struct mt_hello {

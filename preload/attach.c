@@ -32,6 +32,7 @@ enum { ATTACH_NOT_YET, ATTACH_RUNS, ATTACH_DONE };
 void *mt_harness_segment;
 #endif
 
+static bool at_start; /* our constructor runs: nobody is in the middle of a call of malloc */
 static struct mt_session session;
 static bool started_session; /* or tried to: it is not yet in the environment */
 
@@ -163,8 +164,6 @@ static int say_hello(uint64_t time_ns, uint32_t flags)
 	uint64_t total_bytes;
 	int fd;
 
-	if (mt_objects.executable_defines)
-		hello.flags |= MT_HELLO_BYPASSED;
 	memcpy(hello.token, session.token, sizeof(hello.token));
 	fd = mt_session_hello(&session, &hello, &total_bytes);
 	return fd < 0 ? fd : map_segment(fd, total_bytes);
@@ -229,6 +228,16 @@ static int find_session(char *const *environment, uint32_t *ret_flags)
 	return mt_session_parse(value, &session) ? 0 : -EPROTO;
 }
 
+static bool is_bypassed(struct mt_thread *thread)
+{
+	bool reached;
+
+	mt_guard_set(thread, MT_GUARD_CALL);
+	reached = !mt_objects.executable_defines && mt_real_is_reached(at_start);
+	mt_guard_set(thread, MT_GUARD_WRITE);
+	return !reached;
+}
+
 /* Returns 0 when the image records, else why not. */
 static int attach(struct mt_thread *thread)
 {
@@ -246,6 +255,8 @@ static int attach(struct mt_thread *thread)
 	if (error != 0)
 		return error;
 	mt_follow.session = session.entry;
+	if (is_bypassed(thread))
+		flags |= MT_HELLO_BYPASSED;
 	error = say_hello(time_ns, flags);
 	if (error == 0) {
 		mt_follow.on = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
@@ -255,7 +266,7 @@ static int attach(struct mt_thread *thread)
 		mt_follow.on = error != -ENOTCONN && error != -ECONNREFUSED &&
 			       !mt_settings_is_off(environment, "MEMTRACK_FOLLOW");
 	}
-	if (error != 0 && flags != 0)
+	if (error != 0 && (flags & MT_HELLO_ROOT) != 0)
 		mt_start_complain("the sidecar did not take this process");
 	return error;
 }
@@ -298,7 +309,9 @@ void mt_attach(void)
 #ifndef MT_HARNESS /* a test program attaches when its session is there */
 __attribute__((constructor)) static void meet_at_start(void)
 {
+	at_start = true;
 	mt_attach();
+	at_start = false;
 	/*
 	 * Not sooner: a hook may have come before libc set its environment up. Also when it did not
 	 * take us: it may take the rest of the tree.

@@ -41,6 +41,13 @@ struct late_search {
 struct mt_objects mt_objects;
 static uint16_t owners[NAME_COUNT];
 static uint32_t resolved;
+static uint32_t heap_called; /* a heap function of ours was, before the look-up */
+
+/* The heap of an object in front of us. NULL: there is none, or it has none. */
+static struct {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+} ahead;
 static const struct mt_thread *resolving; /* whose thread looks up */
 
 /*
@@ -48,16 +55,22 @@ static const struct mt_thread *resolving; /* whose thread looks up */
  * indirect function may allocate while its thread looks up: that is served from the arena.
  */
 
+static bool resolve_for_heap(void)
+{
+	mt_store_relaxed(&heap_called, 1);
+	return mt_real_resolve();
+}
+
 static void *first_malloc(size_t size)
 {
-	if (!mt_real_resolve())
+	if (!resolve_for_heap())
 		return mt_early_alloc(size, 0);
 	return mt_real.malloc(size);
 }
 
 static void first_free(void *block)
 {
-	if (mt_real_resolve())
+	if (resolve_for_heap())
 		mt_real.free(block);
 	else
 		mt_early_free(block);
@@ -65,63 +78,63 @@ static void first_free(void *block)
 
 static void *first_calloc(size_t count, size_t each)
 {
-	if (!mt_real_resolve())
+	if (!resolve_for_heap())
 		return mt_early_alloc(count * each, 0);
 	return mt_real.calloc(count, each);
 }
 
 static void *first_realloc(void *block, size_t size)
 {
-	if (!mt_real_resolve())
+	if (!resolve_for_heap())
 		return mt_early_realloc(block, size);
 	return mt_real.realloc(block, size);
 }
 
 static void *first_reallocarray(void *block, size_t count, size_t each)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.reallocarray(block, count, each);
 }
 
 static int first_posix_memalign(void **ret_block, size_t align, size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.posix_memalign(ret_block, align, size);
 }
 
 static void *first_aligned_alloc(size_t align, size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.aligned_alloc(align, size);
 }
 
 static void *first_memalign(size_t align, size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.memalign(align, size);
 }
 
 static void *first_valloc(size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.valloc(size);
 }
 
 static void *first_pvalloc(size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	return mt_real.pvalloc(size);
 }
 
 static void first_free_sized(void *block, size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	mt_real.free_sized(block, size);
 }
 
 static void first_free_aligned_sized(void *block, size_t align, size_t size)
 {
-	mt_real_resolve();
+	resolve_for_heap();
 	mt_real.free_aligned_sized(block, align, size);
 }
 
@@ -216,6 +229,17 @@ static void search_object(struct search *search, const struct mt_elf *elf,
 	}
 }
 
+static void note_ahead(const struct mt_elf *elf)
+{
+	void *found = mt_elf_find(elf, "malloc");
+
+	memcpy(&ahead.malloc, &found, sizeof(found));
+	found = mt_elf_find(elf, "free");
+	memcpy(&ahead.free, &found, sizeof(found));
+	if (ahead.free == NULL)
+		ahead.malloc = NULL;
+}
+
 static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 {
 	struct search *search = context;
@@ -243,6 +267,8 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 		mt_objects.linker = range;
 	if (search->behind_us)
 		search_object(search, &elf, &range);
+	else if (!executable && ahead.malloc == NULL)
+		note_ahead(&elf);
 	return 0;
 }
 
@@ -293,6 +319,28 @@ bool mt_real_resolve(void)
 	mt_early_guard_real();
 	mt_store_release(&resolved, 1);
 	return true;
+}
+
+static void *(*next_malloc)(size_t);
+
+static void *note_malloc(size_t size)
+{
+	mt_store_relaxed(&heap_called, 1);
+	return next_malloc(size);
+}
+
+/* Whether it passes calls on is not written in its tables, so it is called. */
+bool mt_real_is_reached(bool may_call)
+{
+	if (ahead.malloc == NULL || mt_load_relaxed(&heap_called) != 0)
+		return true;
+	if (!may_call)
+		return false;
+	next_malloc = mt_real.malloc;
+	mt_store_release(&mt_real.malloc, note_malloc);
+	ahead.free(ahead.malloc(1));
+	mt_store_release(&mt_real.malloc, next_malloc);
+	return mt_load_relaxed(&heap_called) != 0;
 }
 
 bool mt_real_same_owner(size_t left, size_t right)

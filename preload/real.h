@@ -50,6 +50,14 @@ extern struct mt_objects mt_objects;
 bool mt_real_resolve(void);
 
 /*
+ * Do the program's calls of malloc come to us? A library in front of us in LD_PRELOAD takes them,
+ * and may pass them on (a counter, say) or not (an allocator). `may_call`: its malloc may be tried,
+ * since nothing is in the middle of a call of it; where that is not so, the answer is no unless one
+ * came. After the look-up, under MT_GUARD_CALL.
+ */
+bool mt_real_is_reached(bool may_call);
+
+/*
  * Looks one function up that no object had at first: what a library brings that was loaded later.
  * That of the object that `caller` lies in comes first: libraries may keep one of that name each to
  * themselves. Stored in the table only when its library stays for good. NULL when there is none.

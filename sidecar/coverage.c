@@ -322,6 +322,20 @@ void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid)
 	pthread_mutex_unlock(&coverage->lock);
 }
 
+void mt_coverage_add_image(struct mt_coverage *coverage, pid_t pid, const char *path)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&coverage->lock);
+	process = find_or_add(coverage, pid);
+	mark_seen(coverage, process);
+	if (process && coverage->known) {
+		process->has_exec = true;
+		process->path = path ? strdup(path) : NULL;
+	}
+	pthread_mutex_unlock(&coverage->lock);
+}
+
 void mt_coverage_kernel_event(struct mt_coverage *coverage, const struct mt_kev *event)
 {
 	if (event->type == MT_KEV_THREAD_EXIT || event->type == MT_KEV_LOST)
@@ -426,6 +440,8 @@ static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, c
 			process->explained = true;
 			process->reason = reason;
 			process->explained_ns = time_ns;
+			if (process->exec_ns == 0)
+				process->exec_ns = time_ns;
 		}
 	} else {
 		alone.exec_ns = time_ns;

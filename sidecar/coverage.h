@@ -29,7 +29,7 @@ enum mt_untracked_reason {
 	MT_UNTRACKED_ENVIRONMENT,
 	MT_UNTRACKED_LIBC,
 	MT_UNTRACKED_SANITIZER,
-	MT_UNTRACKED_ALLOCATOR, /* its executable defines malloc: our hooks are never called */
+	MT_UNTRACKED_ALLOCATOR, /* another malloc comes before ours: our hooks are never called */
 	MT_UNTRACKED_REFUSED,	/* it said hello, and there was no room for it */
 	MT_UNTRACKED_WAITED,	/* it said hello to a sidecar that stood still, and went on */
 	MT_UNTRACKED_ELSEWHERE, /* it loaded our library, and said no hello to us */
@@ -60,6 +60,9 @@ void mt_coverage_free(struct mt_coverage *coverage);
 
 /* A process that is there before the kernel's events begin. */
 void mt_coverage_add_process(struct mt_coverage *coverage, pid_t pid);
+
+/* The same, and its image runs already: no exec of that is told. `path`: may be NULL. */
+void mt_coverage_add_image(struct mt_coverage *coverage, pid_t pid, const char *path);
 
 /* Has the kernel told of a process that has this number now? */
 bool mt_coverage_is_seen(struct mt_coverage *coverage, pid_t pid);

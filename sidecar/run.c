@@ -2,7 +2,9 @@
 #include "sidecar/run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -193,6 +195,22 @@ static unsigned worker_count(const struct mt_options *options)
 	return (unsigned)(wanted < count ? wanted : count);
 }
 
+/* In manual use its image runs already. */
+static void add_root(struct mt_run *run)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t len;
+
+	if (run->has_child) {
+		mt_coverage_add_process(run->coverage, run->root);
+		return;
+	}
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)run->root);
+	len = readlink(link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = 0;
+	mt_coverage_add_image(run->coverage, run->root, len > 0 ? path : NULL);
+}
+
 static int start_threads(struct mt_run *run)
 {
 	const struct mt_options *options = run->options;
@@ -225,7 +243,7 @@ static int start_threads(struct mt_run *run)
 	run->allocator = mt_allocator_new(); /* without it nothing is said of such programs */
 	if (!run->coverage)
 		return -ENOMEM;
-	mt_coverage_add_process(run->coverage, run->root);
+	add_root(run);
 	if (mt_command_reason(run->command.kind))
 		mt_coverage_explain(run->coverage, run->root, run->command.path,
 				    reason_of(run->command.kind));

@@ -40,7 +40,7 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_ENVIRONMENT] = "it was started without LD_PRELOAD",
 		[MT_UNTRACKED_LIBC] = "it uses another C library",
 		[MT_UNTRACKED_SANITIZER] = "it is built with a sanitizer",
-		[MT_UNTRACKED_ALLOCATOR] = "its executable brings its own malloc",
+		[MT_UNTRACKED_ALLOCATOR] = "its own malloc comes before ours",
 		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
 		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
 		[MT_UNTRACKED_ELSEWHERE] =

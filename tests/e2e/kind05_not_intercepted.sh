@@ -81,10 +81,42 @@ if test -e "$WORK/parts" && setpriv --reuid 65534 --clear-groups test -x "$WORK/
 		--bpf=off -o "$WORK/open/run" -- "$WORK/parts/own_plain" 100 333 </dev/null >"$WORK/out" 2>"$WORK/err"
 	tap_equal "its own malloc, not to be read: ends as itself" 0 $?
 	tap_check "its own malloc, not to be read: stderr says so" \
-		grep -q "untracked: .*its executable brings its own malloc" "$WORK/err"
+		grep -q "untracked: .*its own malloc comes before ours" "$WORK/err"
 else
 	tap_skip "its own malloc, not to be read" "needs root, and a ${TMPDIR:-/tmp} that others can read"
 fi
+
+# A library in front of ours in LD_PRELOAD that is an allocator takes all calls. One that passes them on
+# is none, and all is recorded.
+ahead()
+{
+	rm -f "$WORK/run"
+	bounded 60 "$LAUNCHER" --no-follow-env -o "$WORK/run" -- sh -c 'LD_PRELOAD=$1:$LD_PRELOAD exec "$2" 100 333' \
+		sh "$1" "$PROGRAMS/blocks" </dev/null >"$WORK/out" 2>"$WORK/err"
+}
+for name in libjemalloc.so.2 libmimalloc.so.2 libtcmalloc_minimal.so.4; do
+	allocator=$(find_library $name)
+	if test -z "$allocator"; then
+		tap_skip "$name before ours" "it is not installed"
+		continue
+	fi
+	ahead "$allocator"
+	tap_equal "$name before ours: ends as itself" 0 $?
+	tap_equal "$name before ours: its blocks are not made up" 0 "$(count_size run 333)"
+	untracked "$name before ours" blocks own-malloc
+	rm -f "$WORK/run"
+	MEMTRACK_SIDECAR=$(find_built memtrack-sidecar) MEMTRACK_OUTPUT=$WORK/run \
+		LD_PRELOAD=$allocator:$MT_BUILDDIR/preload/.libs/libmemtrack-preload.so \
+		bounded 60 "$PROGRAMS/blocks" 100 333 </dev/null >"$WORK/out" 2>"$WORK/err"
+	tap_equal "$name before ours by hand: ends as itself, and is not called complete" "0 1" \
+		"$? $("$MEMTRACK" verify --wait --require-complete "$WORK/run" >"$WORK/verify" 2>&1; echo $?)"
+done
+truncate -s "$COUNTER_BYTES" "$WORK/counts"
+export MT_COUNTER="$WORK/counts"
+ahead "$COUNTER"
+tap_equal "a library that passes calls on before ours: tracked" "0 100 0" \
+	"$? $(count_size run 333) $(grep -c 'untracked: pid' "$WORK/err")"
+verified "a library that passes calls on before ours" run
 
 # Of a stripped file its own words are left.
 for words in '<jemalloc>: Out of memory' 'mimalloc: error: out of memory' 'tcmalloc: large alloc %zu'; do

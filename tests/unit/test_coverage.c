@@ -53,6 +53,31 @@ Test(coverage, exec_chain_of_one_process)
 	mt_coverage_free(coverage);
 }
 
+/* In manual use: of the first image no exec is told, and it met us before we came. */
+Test(coverage, image_that_runs_already)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	mt_coverage_add_image(coverage, 10, "/a");
+	mt_coverage_add_image(coverage, 11, "/b");
+	mt_coverage_add_image(coverage, 12, "/c");
+	mt_coverage_hello_in_vain(coverage, 10, 50, MT_UNTRACKED_ALLOCATOR);
+	mt_coverage_hello(coverage, 11, 60);
+	mt_coverage_hello_in_vain(coverage, 12, 70, MT_UNTRACKED_ALLOCATOR);
+	event(coverage, MT_KEV_EXEC, 12, 100, MT_EXEC_KNOWN, "/d");
+	mt_coverage_hello(coverage, 12, 150);
+	event(coverage, MT_KEV_EXIT, 12, 200, 0, NULL);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).tracked, 2);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 2);
+	cr_assert_str_eq(list[0].path, "/c");
+	cr_assert_eq(list[0].time_ns, 70);
+	cr_assert_str_eq(list[1].path, "/a");
+	cr_assert_eq(list[1].reason, MT_UNTRACKED_ALLOCATOR);
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, hellos_ahead_of_the_kernels_events)
 {
 	struct mt_coverage *coverage = mt_coverage_new(true);
