@@ -172,7 +172,7 @@ void mt_follow_build(const struct mt_follow_plan *plan, char **pointers, char *t
 		*to++ = (char *)(uintptr_t)mt_follow.session; /* exec does not write to it */
 	for (; from != NULL && *from != NULL; from++) {
 		if (!is_entry(*from, "LD_PRELOAD") &&
-		    !(plan->add && is_entry(*from, MT_ENV_SESSION)))
+		    !((plan->add || plan->least) && is_entry(*from, MT_ENV_SESSION)))
 			*to++ = *from;
 	}
 	*to = NULL;

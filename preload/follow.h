@@ -44,6 +44,7 @@ struct mt_follow_plan {
 	size_t pointers;     /* room that the new array needs; 0: pass the given one on */
 	size_t text_bytes;   /* room for the new LD_PRELOAD entry */
 	bool add;	     /* else take us out */
+	bool least;	     /* and the session too: set by the caller, for want of room */
 };
 
 struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target);

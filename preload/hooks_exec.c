@@ -99,6 +99,19 @@ static __attribute__((noinline)) int pass_changed(const struct call *call,
 	return pass_on(call, pointers);
 }
 
+static int pass_planned(const struct call *call, char *const *environment,
+			const struct mt_follow_plan *plan)
+{
+	return plan->pointers != 0 ? pass_changed(call, plan) : pass_on(call, environment);
+}
+
+static bool is_too_big(const struct call *call, int result)
+{
+	if (call->how == SPAWN || call->how == SPAWNP)
+		return result == E2BIG;
+	return result < 0 && errno == E2BIG;
+}
+
 static int start(const struct call *call, char *const *environment)
 {
 	struct mt_follow_plan plan = { .pointers = 0 };
@@ -112,7 +125,13 @@ static int start(const struct call *call, char *const *environment)
 		plan = mt_follow_plan(environment, target_of(call));
 	/* The parent goes on as soon as this has succeeded. */
 	filters = mt_sandbox_end_child();
-	result = plan.pointers != 0 ? pass_changed(call, &plan) : pass_on(call, environment);
+	result = pass_planned(call, environment, &plan);
+	/* What just fits without us has to start: then without us. */
+	if (mt_follow.on && is_too_big(call, result)) {
+		plan = mt_follow_plan(environment, MT_TARGET_UNFIT);
+		plan.least = true;
+		result = pass_planned(call, environment, &plan);
+	}
 	mt_sandbox_resume_child(filters);
 	return result;
 }

@@ -34,6 +34,47 @@ tracked "what the program sees of it" env -i A=b env
 tap_equal "the environment is as given but for what brings us back" "A=b" \
 	"$(grep -v -e '^LD_PRELOAD=' -e '^MEMTRACK_' "$WORK/out")"
 
+# What just fits into the kernel's limit is started, then without us: prints how much that is, by exec and
+# by posix_spawn, with a fresh environment and with the one there is.
+cat >"$WORK/fits.py" <<'END'
+import errno, os, sys
+def fits(spawn, environment, size):
+    given = dict(environment, A='y' * size)
+    arguments = ['true'] + ['x' * 100000] * ((limit - 120000) // 100010)
+    if spawn:
+        try:
+            pid = os.posix_spawn('/bin/true', arguments, given)
+        except OSError as error:
+            assert error.errno == errno.E2BIG
+            return False
+    else:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.execve('/bin/true', arguments, given)
+            except OSError as error:
+                os._exit(9 if error.errno == errno.E2BIG else 8)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in (0, 9)
+    return status == 0
+limit = int(sys.argv[1])
+for name in ('fresh', 'own'):
+    environment = {} if name == 'fresh' else os.environ
+    for spawn in (False, True):
+        low, high = 1000, 130000
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(spawn, environment, middle) else (low, middle)
+        print(name, spawn, low)
+END
+# A quarter of the stack's limit is for arguments and environment.
+fits() { sh -c 'ulimit -s 2048; exec "$@"' sh "$@" "$PYTHON" "$WORK/fits.py" 524288; }
+fits env >"$WORK/fits" 2>&1
+rm -f "$WORK/run"
+fits "$LAUNCHER" -q -o "$WORK/run" -- >"$WORK/out" 2>&1
+tap_equal "what just fits into the limit is started" "0 $(cat "$WORK/fits")" "$? $(cat "$WORK/out")"
+verified "what just fits into the limit" run
+
 # named TEXT COMMAND...: it is left alone, and said to be.
 named()
 {
