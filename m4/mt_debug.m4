@@ -9,4 +9,7 @@ AS_CASE([$enable_debug], [yes], [enable_debug=1], [no], [enable_debug=0], [0|1|2
 AC_DEFINE_UNQUOTED([MT_DEBUG], [$enable_debug], [Level of run-time invariant checks])
 AS_IF([test "$enable_debug" != 0], [MT_OPT_CFLAGS="-Og -g3"], [MT_OPT_CFLAGS=])
 AC_SUBST([MT_OPT_CFLAGS])
+# The preloaded library is read by the tools of its programs: valgrind 3.19 gives up at clang's DWARF 5.
+AS_CASE([" $CFLAGS "], [*" -g"*], [MT_SHIM_DEBUG_CFLAGS=-gdwarf-4], [MT_SHIM_DEBUG_CFLAGS=])
+AC_SUBST([MT_SHIM_DEBUG_CFLAGS])
 ])

@@ -51,8 +51,8 @@ MT_SHIM_SOURCES = \
 	preload/thread.c \
 	preload/thread.h
 
-MT_SHIM_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -O2 -pthread -fPIC -fvisibility=hidden \
-	-ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc \
+MT_SHIM_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) $(MT_SHIM_DEBUG_CFLAGS) -O2 -pthread -fPIC \
+	-fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc \
 	-fno-builtin-free -fasynchronous-unwind-tables -fno-stack-protector -U_FORTIFY_SOURCE
 
 preload_libmemtrack_preload_la_SOURCES = $(MT_SHIM_SOURCES)
