@@ -10,6 +10,7 @@
  *   MT_FAULT_MS      instead: all calls fail from there on for so many milliseconds
  *   MT_FAULT_SITE    only calls from there are counted for MT_FAULT_NTH (fault_site.h); not for
  *                    "memory"
+ *   MT_FAULT_FILE    close: only calls for this file are counted, and fail
  *   MT_FAULT_COUNTS  a file that gets the number of calls of each function when the program exits
  *   MT_FAULT_SITES   a file that gets the number of calls of each function from each site
  *
@@ -84,6 +85,7 @@ static atomic_ullong since_ms; /* the first failure; 0: none yet */
 static bool active;
 static pid_t self;
 static const char *counts_path, *sites_path;
+static const char *chosen_file;
 static uint64_t chosen_site; /* 0: all */
 
 static const char *name_of(int call)
@@ -131,6 +133,7 @@ __attribute__((constructor)) static void start(void)
 	sites_path = getenv("MT_FAULT_SITES");
 	if (counts_path || sites_path)
 		atexit(write_counts);
+	chosen_file = getenv("MT_FAULT_FILE");
 	number = getenv("MT_FAULT_SITE");
 	chosen_site = number ? strtoull(number, NULL, 16) : 0;
 	if (sites_path || chosen_site)
@@ -486,17 +489,32 @@ PASS(int, lchown, (const char *path, uid_t uid, gid_t gid), (path, uid, gid), -1
 PASS(int, unlink, (const char *path), (path), -1)
 PASS(int, rmdir, (const char *path), (path), -1)
 PASS(char *, getcwd, (char *path, size_t len), (path, len), NULL)
+PASS(ssize_t, readlink, (const char *path, char *buffer, size_t len), (path, buffer, len), -1)
 PASS(char *, realpath, (const char *path, char *resolved), (path, resolved), NULL)
 PASS(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit), -1)
 PASS(int, getrlimit, (__rlimit_resource_t what, struct rlimit *limit), (what, limit), -1)
 PASS(int, dup3, (int from, int to, int flags), (from, to, flags), -1)
 
+static bool is_chosen_file(int fd)
+{
+	char link[64], path[4096];
+	ssize_t len;
+
+	if (!active || !chosen_file)
+		return !chosen_file;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlinkat(AT_FDCWD, link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = 0;
+	return strcmp(path, chosen_file) == 0;
+}
+
 /* A close that fails has closed all the same. */
 EXPORT int close(int fd)
 {
+	bool counted = is_chosen_file(fd);
 	int result;
 
 	NEXT(close);
 	result = next_close(fd);
-	return fails(CALL_close) ? -1 : result;
+	return counted && fails(CALL_close) ? -1 : result;
 }

@@ -103,6 +103,7 @@
 	X(unlink, EACCES)            \
 	X(rmdir, EACCES)             \
 	X(getcwd, ENOENT)            \
+	X(readlink, ENOENT)          \
 	X(realpath, ELOOP)           \
 	X(setrlimit, EPERM)          \
 	X(getrlimit, EINVAL)         \

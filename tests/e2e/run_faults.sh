@@ -40,6 +40,16 @@ if ! cannot_emulate "record with the kernel" "emulated programs have no eBPF and
 fi
 RECORD_OPTIONS=--bpf=off
 records "record without the kernel" few
+# Some file systems tell of a full disk only then.
+mkdir -p "$WORK/closed"
+PLACE=$WORK/closed
+RECORD_ENVIRONMENT="MT_FAULT_FILE=$PLACE/run"
+record none 0
+record close "$(sed -n 's/^close //p' "$PLACE/counts")"
+tap_equal "the artifact's close fails: the status is the command's, and it is said" "7 1" \
+	"$? $(grep -c '^memtrack: .*Input/output error' "$WORK/err")"
+RECORD_ENVIRONMENT=
+PLACE=$WORK
 RECORD_OPTIONS=--bpf=basic
 cannot_emulate "record, memory to be short of" "all takes longer than the waits that are tried" || shortages record
 RECORD_OPTIONS=
