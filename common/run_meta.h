@@ -136,14 +136,14 @@ struct mt_loss_words {
  * Causes of losses: their names in the artifact, and what they are to a user. First those of enum
  * mt_lost in its order, then those of the sidecar itself.
  */
-#define MT_LOSS_TABLE(X)                                                            \
-	X("policy", "buffers were full (--on-full=drop)")                           \
-	X("timeout", "buffers were full for longer than --max-wait")                \
-	X("no_slot", "too many processes or threads at once")                       \
-	X("sandbox", "the program's sandbox forbids what recording needs")          \
-	X("signal", "a signal handler allocated while its thread wrote a record")   \
-	X("late", "the end of their process had to be written before them")         \
-	X("write", "the file took no more (disk full, --max-file-size, ulimit -f)") \
+#define MT_LOSS_TABLE(X)                                                                      \
+	X("policy", "buffers were full (--on-full=drop)")                                     \
+	X("timeout", "buffers were full for longer than --max-wait")                          \
+	X("no_slot", "too many processes or threads at once")                                 \
+	X("sandbox", "the program's sandbox forbids what recording needs")                    \
+	X("signal", "a signal handler, or a thread with another's TLS, interrupted a record") \
+	X("late", "the end of their process had to be written before them")                   \
+	X("write", "the file took no more (disk full, --max-file-size, ulimit -f)")           \
 	X("kernel", "kernel events came faster than they were read, or found no memory")
 
 #endif
