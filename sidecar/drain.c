@@ -13,6 +13,7 @@
 #include "sidecar/image.h"
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
+#include "sidecar/pidns.h"
 #include "sidecar/starved.h"
 
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */
@@ -96,7 +97,7 @@ static int32_t translate_tid(struct mt_order *order, const struct mt_bind *bind,
 		return tid;
 	if (tid == bind->claim.pid)
 		return bind->process->pid;
-	return mt_process_translate_tid(order, bind->process->pid, tid);
+	return mt_pidns_tid(order, bind->process->pid, tid);
 }
 
 static void tell_origin(struct mt_order *order, struct mt_reader *reader)
@@ -119,6 +120,16 @@ static void stop_reading(struct mt_order *order, struct mt_reader *reader)
 
 	if (!stream->stopped)
 		order->sink.stats.corrupt_streams++;
+	stream->stopped = true;
+	stream->seen = stream->covered = stream->taken;
+}
+
+static void lose_reader(struct mt_order *order, struct mt_reader *reader)
+{
+	struct mt_stream *stream = &reader->stream;
+
+	(void)mt_stream_note(&reader->bind->image->consumer, stream);
+	order->sink.stats.lost[MT_LOST_LATE] += stream->seen - stream->taken;
 	stream->stopped = true;
 	stream->seen = stream->covered = stream->taken;
 }
@@ -150,7 +161,9 @@ static void bind_reader(struct mt_order *order, struct mt_reader *reader, struct
 	bind->reader_count++;
 	if (!bind->process && !bind->refused)
 		wait_more(order, bind->image, 1);
-	if (bind->refused)
+	if (bind->nameless)
+		lose_reader(order, reader);
+	else if (bind->refused)
 		stop_reading(order, reader);
 	if (bind->process)
 		tell_origin(order, reader);
@@ -288,13 +301,26 @@ void mt_reader_mark_gone(struct mt_order *order, struct mt_reader *reader)
 	order->gone++;
 }
 
-void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind)
+static void refuse(struct mt_order *order, struct mt_bind *bind)
 {
 	mt_bind_leave_gate(order, bind);
 	bind->refused = true;
 	bind->image->bind_count--; /* it keeps nothing alive */
+}
+
+void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind)
+{
+	refuse(order, bind);
 	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
 		stop_reading(order, reader);
+}
+
+void mt_bind_lose(struct mt_order *order, struct mt_bind *bind)
+{
+	refuse(order, bind);
+	bind->nameless = true;
+	for (struct mt_reader *reader = bind->readers; reader; reader = reader->next)
+		lose_reader(order, reader);
 }
 
 void mt_bind_end(struct mt_order *order, struct mt_bind *bind)

@@ -138,6 +138,9 @@ void mt_order_kernel_event(struct mt_order *order, const struct mt_kev *event)
 	}
 	if (event->ns_pid != 0 && event->ns_pid != event->pid)
 		order->nested = true;
+	if (event->type == MT_KEV_FORK && event->ns_pid == 0 &&
+	    !(event->exec_flags & MT_EXEC_GUESSED))
+		order->lacks_numbers = true;
 	stamp = mt_clock_counter_at(&order->sink.clock, event->time_ns);
 	if (order->merging)
 		mt_pending_add_later(order, event, stamp < now ? stamp : now);

@@ -25,6 +25,7 @@
 #define MT_GATE_NS	    UINT64_C(200000000) /* a stream waits for its Fork or Exec at most */
 #define MT_BLOCKED_NS	    UINT64_C(500000000) /* the kernel's queue waits for streams at most */
 #define MT_PROCESS_BUCKETS  4096u
+#define MT_TOLD_BUCKETS	    256u
 
 /* A round may take long (a slow disk, a busy machine): bounds count rounds as well. */
 #define MT_GATE_ROUNDS 16u
@@ -32,6 +33,12 @@
 struct mt_process;
 struct mt_image;
 struct mt_bind;
+
+/* Which fork() made a process: its parent's slot and the number that both know. */
+struct mt_birth {
+	uint64_t number; /* 0: not told */
+	uint32_t slot, generation;
+};
 
 /* A thread's stream. */
 struct mt_reader {
@@ -56,7 +63,8 @@ struct mt_bind {
 	struct mt_bind *next;	    /* of the process, or of those that wait */
 	struct mt_reader *readers;
 	struct mt_proc_claim claim;
-	uint64_t since_ns; /* noticed */
+	int32_t pid, parent_pid; /* as we see them; 0: not known, or claim.pid */
+	uint64_t since_ns;	 /* noticed */
 	uint64_t since_round;
 	uint64_t lost[MT_LOST_CAUSES];
 	uint32_t reader_count;
@@ -64,6 +72,8 @@ struct mt_bind {
 	bool fork_asked; /* a Fork from our side is in the queue */
 	bool ended;	 /* its process exited or has another image */
 	bool refused;	 /* it claims to be a process that is another image's: not read */
+	bool foreign;	 /* what it calls itself counts in another PID namespace */
+	bool nameless;	 /* refused, because nobody knows any more which process it was */
 };
 
 struct mt_image {
@@ -83,6 +93,7 @@ struct mt_image {
 	bool root;	      /* MT_HELLO_ROOT */
 	bool attached;	      /* its Exec was written: the streams may come */
 	bool nested;	      /* it counts processes in another PID namespace */
+	bool has_foreign;     /* it has a slot whose process does so */
 	bool exec_asked;      /* an Exec from our side is in the queue */
 	bool refused;	      /* too much of it waited */
 	bool abandoned;	      /* its process ended without recording */
@@ -100,14 +111,17 @@ struct mt_image {
 struct mt_process {
 	struct mt_process *next;	/* of its bucket */
 	struct mt_process *next_nested; /* while slots are matched with processes */
+	struct mt_process *next_told;	/* that has no slot so far */
+	struct mt_process *newest_child, *older_sibling;
+	struct mt_birth birth;
 	struct mt_bind *binds;
-	struct mt_space *space; /* NULL: none of its own (vfork), or nothing recorded yet */
-	struct mt_image *image; /* whose segment its memory maps */
-	size_t record;		/* in order->records */
-	uint64_t exec_ns;	/* the last Exec written, 0: none */
-	uint64_t image_ns;	/* hello of the image attached last */
-	uint64_t exit_ns;	/* of the Exit, once it was written */
-	int32_t pid, ns_pid, parent_pid;
+	struct mt_space *space;	      /* NULL: none of its own (vfork), or nothing recorded yet */
+	struct mt_image *image;	      /* whose segment its memory maps */
+	size_t record;		      /* in order->records */
+	uint64_t fork_stamp, exec_ns; /* the last Exec written, 0: none */
+	uint64_t image_ns;	      /* hello of the image attached last */
+	uint64_t exit_ns;	      /* of the Exit, once it was written */
+	int32_t pid, ns_pid, parent_pid, parent_tid;
 	bool vfork;
 	bool unseen;	 /* the kernel tells nothing of it any more: MT_KEV_UNSEEN */
 	bool fork_asked; /* its Fork came from our side */
@@ -123,6 +137,7 @@ struct mt_kev_node {
 	uint64_t stamp;
 	uint64_t round;		/* in which it was drained */
 	struct mt_image *image; /* who asked for it; NULL: it is the kernel's own */
+	struct mt_birth birth;	/* of a Fork, as the parent told it */
 	char path[];
 };
 
@@ -153,6 +168,7 @@ struct mt_order {
 	bool kernel_lossy;	    /* records of the kernel were lost */
 
 	struct mt_process *processes[MT_PROCESS_BUCKETS];
+	struct mt_process *told[MT_TOLD_BUCKETS];
 	struct mt_order_process *records;
 	size_t record_count, record_space;
 
@@ -167,6 +183,7 @@ struct mt_order {
 	uint32_t ended_binds;
 	struct mt_space *orphans; /* of processes that were ended by force */
 	bool nested;		  /* some process counts in another PID namespace */
+	bool lacks_numbers;	  /* the kernel's Forks do not say what a child calls itself */
 	bool finishing;
 	bool forcing; /* nothing waits any more */
 	bool frozen;  /* nothing new is noted */
@@ -186,6 +203,8 @@ bool mt_bind_drained(const struct mt_bind *bind);
 void mt_bind_open(struct mt_order *order, struct mt_bind *bind, struct mt_process *process);
 /* Its process is another image's: nothing of it is read. It must be in no list. */
 void mt_bind_refuse(struct mt_order *order, struct mt_bind *bind);
+/* Nobody knows which process it was: what it recorded is counted as lost. It must be in no list. */
+void mt_bind_lose(struct mt_order *order, struct mt_bind *bind);
 /* Its process exited, or has another image. */
 void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
 
@@ -216,13 +235,6 @@ bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struc
 /* Its process exits, or has exited, in the artifact: what was not read yet is counted as lost. */
 void mt_reader_give_up(struct mt_order *order, struct mt_reader *reader);
 
-/*
- * Numbers of another PID namespace; 0: cannot be told. The search goes through /proc, so a round
- * spends a bounded time on it; what is asked for after that cannot be told.
- */
-int32_t mt_process_translate_tid(struct mt_order *order, int32_t pid, int32_t ns_tid);
-int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *image,
-				 int32_t ns_pid);
 void mt_processes_check(struct mt_order *order);
 void mt_processes_free(struct mt_order *order);
 

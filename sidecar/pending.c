@@ -13,6 +13,7 @@
 
 #include "sidecar/order_impl.h"
 #include "sidecar/pending.h"
+#include "sidecar/pidns.h"
 
 /* Forks that are asked for in a round: each is compared with what is queued and what waits. */
 #define FORKS_A_ROUND 64u
@@ -25,24 +26,42 @@
  */
 static bool is_surplus(const struct mt_order *order, const struct mt_bind *bind)
 {
-	const struct mt_process *process = mt_process_find(order, bind->claim.pid);
+	const struct mt_process *process = mt_process_find(order, mt_pidns_number(bind));
 
 	return process && !process->exited && process->image == bind->image && process->binds;
+}
+
+static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *bind)
+{
+	int32_t pid = mt_pidns_number(bind);
+
+	for (const struct mt_kev_node *node = order->kernel_head; node; node = node->next)
+		if (node->event.type == MT_KEV_FORK &&
+		    (node->event.pid == pid || node->event.ns_pid == bind->claim.pid))
+			return true;
+	return false;
 }
 
 /* Is a stream of pid waiting for an event that comes before `node`? */
 static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 			    const struct mt_kev_node *node)
 {
+	const struct mt_process *process = mt_process_find(order, pid);
+
 	for (const struct mt_image *image = order->images; image; image = image->next)
 		if (!image->attached && image->pid == pid && image != node->image &&
 		    image->hello_ns < node->event.time_ns)
 			return true;
-	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next)
-		if (!bind->root && bind->claim.pid == pid &&
-		    bind->claim.claim_stamp < node->stamp && !is_surplus(order, bind) &&
+	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next) {
+		if (bind->root || bind->claim.claim_stamp >= node->stamp)
+			continue;
+		if (mt_pidns_number(bind) == pid && !is_surplus(order, bind) &&
 		    !mt_process_is_others(order, pid, bind->image))
 			return true;
+		/* Its parent has not said yet what it calls it. */
+		if (mt_pidns_may_be(order, process, bind) && !fork_is_queued(order, bind))
+			return true;
+	}
 	return false;
 }
 
@@ -133,62 +152,13 @@ static bool exec_was_written(const struct mt_order *order, const struct mt_image
 	       !is_preceded(order, image, process->exec_ns);
 }
 
-/* Processes without a slot, by the number that they have for themselves in another namespace. */
-struct nested {
-	struct mt_process *heads[256];
-};
-
-static struct mt_process **nested_head(struct nested *nested, int32_t ns_pid)
-{
-	return &nested->heads[(uint32_t)ns_pid % 256];
-}
-
-static void find_nested(const struct mt_order *order, struct nested *nested)
-{
-	memset(nested, 0, sizeof(*nested));
-	for (unsigned i = 0; order->nested && i < MT_PROCESS_BUCKETS; i++) {
-		struct mt_process *process = order->processes[i], **head;
-
-		for (; process; process = process->next) {
-			if (!process->image || process->binds || process->ns_pid == 0)
-				continue;
-			head = nested_head(nested, process->ns_pid);
-			process->next_nested = *head;
-			*head = process;
-		}
-	}
-}
-
-/* The process of a forked child's slot: it has the segment by inheritance and no slot yet. */
-static struct mt_process *match_child(struct mt_order *order, const struct mt_bind *bind,
-				      struct nested *nested)
-{
-	struct mt_process *process = mt_process_find(order, bind->claim.pid), *ended;
-
-	if (process && process->exited && !bind->image->nested) {
-		/* Noticed too late: nothing of it is read any more. */
-		ended = mt_process_ended_after(
-			order, bind->claim.pid,
-			mt_clock_ns(&order->sink.clock, bind->claim.claim_stamp));
-		if (ended)
-			return ended;
-	}
-	if (process && process->image == bind->image && !process->binds &&
-	    (process->ns_pid == 0 || process->ns_pid == bind->claim.pid))
-		return process;
-	process = *nested_head(nested, bind->claim.pid);
-	for (; process; process = process->next_nested)
-		if (process->image == bind->image && !process->binds &&
-		    process->ns_pid == bind->claim.pid)
-			return process;
-	return NULL;
-}
-
-static struct mt_process *match(struct mt_order *order, const struct mt_bind *bind,
-				struct nested *nested)
+static struct mt_process *match(struct mt_order *order, struct mt_bind *bind,
+				const struct mt_pidns_slotless *slotless)
 {
 	if (!bind->root)
-		return match_child(order, bind, nested);
+		mt_pidns_hear(order, bind);
+	if (!bind->root)
+		return mt_pidns_match(order, bind, slotless);
 	return bind->image->attached ? bind->image->process : NULL;
 }
 
@@ -197,41 +167,23 @@ static uint64_t stamp_now_or_before(const struct mt_order *order, uint64_t stamp
 	return stamp < order->now_counter ? stamp : order->now_counter;
 }
 
-/* The slot that a child was forked from; NULL when it is unknown, or somebody else's by now. */
-static const struct mt_bind *parent_of(const struct mt_bind *bind)
-{
-	const struct mt_image *image = bind->image;
-	const struct mt_bind *parent = NULL;
-
-	if (bind->claim.parent != 0 && bind->claim.parent <= image->consumer.shm.layout.proc_count)
-		parent = image->binds[bind->claim.parent - 1];
-	return parent && parent->claim.generation == bind->claim.parent_generation ? parent : NULL;
-}
-
-static int32_t parent_pid_of(const struct mt_bind *bind)
-{
-	const struct mt_bind *parent = parent_of(bind);
-
-	return parent && parent->process ? parent->process->pid : bind->image->pid;
-}
-
 static void ask_fork(struct mt_order *order, struct mt_bind *bind)
 {
 	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
 	uint64_t stamp = stamp_now_or_before(order, bind->claim.claim_stamp);
 	const struct mt_process *process;
 
-	event.pid = mt_process_translate_pid(order, bind->image, bind->claim.pid);
-	if (event.pid == 0) {
-		order->sink.stats.untranslated_tids++;
-		event.pid = bind->claim.pid;
-	}
+	if (bind->pid == 0)
+		bind->pid = mt_pidns_find(order, bind);
+	if (bind->pid == 0)
+		return; /* it is asked for again, until it is given up */
+	event.pid = bind->pid;
 	bind->fork_asked = true;
 	process = mt_process_find(order, event.pid);
 	if (process && !process->exited && process->image == bind->image)
 		return; /* it is there: another slot of the same process has it */
 	event.tid = event.pid;
-	event.parent_pid = parent_pid_of(bind);
+	event.parent_pid = mt_pidns_parent_pid(bind);
 	event.parent_tid = event.parent_pid;
 	event.time_ns = mt_clock_ns(&order->sink.clock, stamp);
 	mt_pending_add(order, &event, stamp, bind->image);
@@ -242,8 +194,15 @@ static void ask_children(struct mt_order *order, const struct mt_bind *parent)
 {
 	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next)
 		if (!bind->root && !bind->fork_asked && bind->claim.fork_number == 0 &&
-		    parent_of(bind) == parent)
+		    mt_pidns_parent(bind) == parent)
 			ask_fork(order, bind);
+}
+
+static void note_children(const struct mt_order *order, const struct mt_bind *parent)
+{
+	for (struct mt_bind *bind = order->waiting; bind; bind = bind->next)
+		if (mt_pidns_parent(bind) == parent)
+			mt_pidns_note_parent(bind);
 }
 
 static void ask_all_children(struct mt_order *order, int32_t pid)
@@ -258,14 +217,14 @@ static void ask_all_children(struct mt_order *order, int32_t pid)
 static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid)
 {
 	struct mt_bind **at = &order->waiting, *bind;
-	struct nested nested;
+	struct mt_pidns_slotless slotless;
 
-	find_nested(order, &nested);
+	mt_pidns_find_slotless(order, &slotless);
 	while ((bind = *at) != NULL) {
 		struct mt_process *process = NULL;
 
-		if (pid == 0 || bind->claim.pid == pid || bind->claim.pid == ns_pid)
-			process = match(order, bind, &nested);
+		if (pid == 0 || mt_pidns_number(bind) == pid || bind->claim.pid == ns_pid)
+			process = match(order, bind, &slotless);
 		if (!process) {
 			at = &bind->next;
 			continue;
@@ -273,6 +232,7 @@ static void open_binds(struct mt_order *order, int32_t pid, int32_t ns_pid)
 		*at = bind->next;
 		mt_bind_leave_gate(order, bind);
 		mt_bind_open(order, bind, process);
+		note_children(order, bind);
 		if (!mt_process_is_told(order, process))
 			ask_children(order, bind);
 		if (process->exited)
@@ -326,19 +286,10 @@ static void ask_exec(struct mt_order *order, struct mt_image *image)
  */
 static bool parent_waits(const struct mt_order *order, const struct mt_bind *bind)
 {
-	const struct mt_bind *parent = parent_of(bind);
+	const struct mt_bind *parent = mt_pidns_parent(bind);
 
 	return parent && !parent->process && !parent->root && !parent->refused && !order->frozen &&
 	       bind->since_ns + PARENT_GATES * MT_GATE_NS > order->now_ns;
-}
-
-static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *bind)
-{
-	for (const struct mt_kev_node *node = order->kernel_head; node; node = node->next)
-		if (node->event.type == MT_KEV_FORK &&
-		    (node->event.pid == bind->claim.pid || node->event.ns_pid == bind->claim.pid))
-			return true;
-	return false;
 }
 
 /* Slots that claim to be somebody else's process. Its own Fork or Exit may be on the way first. */
@@ -348,7 +299,7 @@ static void refuse_others(struct mt_order *order, uint64_t given_up)
 
 	while ((bind = *at) != NULL) {
 		if (bind->root || !(order->finishing || bind->since_ns < given_up) ||
-		    !mt_process_is_others(order, bind->claim.pid, bind->image)) {
+		    !mt_process_is_others(order, mt_pidns_number(bind), bind->image)) {
 			at = &bind->next;
 			continue;
 		}
@@ -375,35 +326,84 @@ static bool exec_must_be_asked(const struct mt_order *order, const struct mt_ima
 /* Is nothing told of the child, by the kernel or by a marker of its parent? */
 static bool fork_must_be_asked(const struct mt_order *order, const struct mt_bind *bind)
 {
-	const struct mt_bind *parent = parent_of(bind);
+	const struct mt_bind *parent = mt_pidns_parent(bind);
 
 	return bind->claim.fork_number == 0 &&
 	       !mt_process_is_told(order, parent ? parent->process : NULL);
 }
 
+/* Whose process it is does not show by itself, and the process may be gone soon. */
+static bool must_be_found(const struct mt_order *order, const struct mt_bind *bind)
+{
+	const struct mt_process *namesake;
+
+	if (bind->pid != 0 || (order->options.kernel_events && !order->lacks_numbers) ||
+	    (bind->claim.fork_number != 0 && !bind->foreign))
+		return false;
+	namesake = mt_process_find(order, bind->claim.pid);
+	return !(namesake && namesake->image == bind->image) && !fork_is_queued(order, bind);
+}
+
+static bool gate_is_given_up(const struct mt_order *order, const struct mt_bind *bind)
+{
+	return order->finishing || (bind->since_ns < order->now_ns - MT_GATE_NS &&
+				    bind->since_round + MT_GATE_ROUNDS < order->round);
+}
+
+/* Looking for it takes long: it is done in this round and after twice as many each time. */
+static bool is_its_turn(const struct mt_order *order, const struct mt_bind *bind)
+{
+	uint64_t rounds = order->round - bind->since_round;
+
+	return bind->pid != 0 || (rounds & (rounds - 1)) == 0;
+}
+
+/* Returns false when nobody knows any more which process the slot was of. */
+static bool check_gate(struct mt_order *order, struct mt_bind *bind, unsigned *asked)
+{
+	bool given_up = gate_is_given_up(order, bind);
+
+	if (bind->root)
+		return true;
+	mt_pidns_note_parent(bind);
+	if (bind->fork_asked || *asked >= FORKS_A_ROUND || parent_waits(order, bind))
+		return true;
+	if (!given_up && !is_its_turn(order, bind))
+		return true;
+	/* With a marker the parent's word comes when it is back from fork(). */
+	if ((given_up || fork_must_be_asked(order, bind)) && !fork_is_queued(order, bind)) {
+		ask_fork(order, bind);
+		++*asked;
+		/* While the last streams are read, its parent may say it yet. */
+		return bind->pid != 0 || !given_up || (order->finishing && !order->forcing);
+	}
+	if (must_be_found(order, bind)) {
+		bind->pid = mt_pidns_find(order, bind);
+		++*asked;
+	}
+	return true;
+}
+
 void mt_gates_check(struct mt_order *order)
 {
-	uint64_t given_up = order->now_ns - MT_GATE_NS;
+	struct mt_bind **at = &order->waiting, *bind;
 	unsigned asked = 0;
 
 	mt_gates_open(order);
 	for (struct mt_image *image = order->images; image; image = image->next)
 		if (!image->attached && !image->exec_asked && exec_must_be_asked(order, image))
 			ask_exec(order, image);
-	refuse_others(order, given_up);
-	for (struct mt_bind *bind = order->waiting; bind && asked < FORKS_A_ROUND;
-	     bind = bind->next) {
-		if (bind->root || bind->fork_asked)
+	refuse_others(order, order->now_ns - MT_GATE_NS);
+	while ((bind = *at) != NULL) {
+		if (check_gate(order, bind, &asked)) {
+			at = &bind->next;
 			continue;
-		/* With a marker the parent's word comes when it is back from fork(). */
-		if ((fork_must_be_asked(order, bind) || order->finishing ||
-		     (bind->since_ns < given_up &&
-		      bind->since_round + MT_GATE_ROUNDS < order->round)) &&
-		    !parent_waits(order, bind) && !fork_is_queued(order, bind)) {
-			ask_fork(order, bind);
-			asked++;
 		}
+		*at = bind->next;
+		mt_bind_lose(order, bind);
 	}
+	if (asked > 0)
+		mt_gates_open(order);
 }
 
 /* A Fork whose time was guessed stands behind others in the queue that were later: it alone. */
@@ -423,60 +423,121 @@ static void apply_guessed(struct mt_order *order, struct mt_kev_node **at, uint6
 	free(node);
 }
 
-/* Applies the queue up to the Fork of a child that the parent's stream speaks of at `stamp`. */
-static bool apply_up_to_fork(struct mt_order *order, int32_t parent_pid, int32_t pid,
-			     uint64_t stamp)
+/* Of a Fork that does not say what the child calls itself: did this thread's fork() make it? */
+static bool is_fork_of(const struct mt_kev_node *node, const struct mt_reader *reader,
+		       uint64_t stamp)
 {
-	struct mt_kev_node **at = &order->kernel_head, *node;
+	return node->event.ns_pid == 0 && node->birth.number == 0 && node->stamp <= stamp &&
+	       node->event.parent_tid == reader->origin.tid &&
+	       reader->bind->claim.pid != reader->bind->process->pid;
+}
 
-	while ((node = *at) != NULL &&
-	       !(node->event.type == MT_KEV_FORK && node->event.parent_pid == parent_pid &&
-		 (node->event.pid == pid || node->event.ns_pid == pid)))
-		at = &node->next;
-	if (!node)
-		return false;
+/* The Fork in the queue that the parent's stream speaks of at `stamp`; NULL: it is not there. */
+static struct mt_kev_node **find_fork(struct mt_order *order, const struct mt_reader *reader,
+				      int32_t pid, uint64_t stamp)
+{
+	struct mt_kev_node **found = NULL, **at;
+
+	for (at = &order->kernel_head; *at; at = &(*at)->next) {
+		const struct mt_kev *event = &(*at)->event;
+
+		if (event->type != MT_KEV_FORK || event->parent_pid != reader->bind->process->pid)
+			continue;
+		if (event->pid == pid || event->ns_pid == pid)
+			return at;
+		if (is_fork_of(*at, reader, stamp))
+			found = at;
+	}
+	return found;
+}
+
+/* Applies the queue up to that Fork. */
+static void apply_up_to_fork(struct mt_order *order, struct mt_kev_node **at, uint64_t stamp)
+{
+	const struct mt_kev_node *node = *at;
+
 	if (node->event.exec_flags & MT_EXEC_GUESSED) {
 		apply_guessed(order, at, stamp);
-		return true;
+		return;
 	}
 	while (order->kernel_head != node)
 		if (!mt_pending_apply(order))
-			return true;
+			return;
 	mt_pending_apply(order);
-	return true;
 }
 
 static void apply_now(struct mt_order *order, const struct mt_kev *event, uint64_t stamp,
-		      struct mt_image *image)
+		      struct mt_image *image, const struct mt_birth *birth)
 {
-	struct mt_kev_node node = { .event = *event, .stamp = stamp, .image = image };
+	struct mt_kev_node node = {
+		.event = *event, .stamp = stamp, .image = image, .birth = *birth
+	};
 
 	node.round = order->round;
 	mt_process_apply(order, &node);
 	mt_gates_open(order);
 }
 
+/* The child that the thread calls `ns_pid`, as we see it, when no Fork of it is in the queue. */
+static int32_t child_of(struct mt_order *order, const struct mt_reader *reader,
+			const struct mt_bind *slot, int32_t ns_pid, uint64_t stamp)
+{
+	const struct mt_process *parent = reader->bind->process;
+
+	if (parent->pid == reader->bind->claim.pid)
+		return ns_pid;
+	if (slot && slot->pid != 0)
+		return slot->pid;
+	if (mt_process_is_told(order, parent))
+		return mt_pidns_newest_child(order, parent, reader->origin.tid, stamp);
+	return mt_pidns_child(order, parent->pid, ns_pid);
+}
+
 void mt_fork_done(struct mt_order *order, struct mt_reader *reader, const struct mt_rec *rec)
 {
-	const struct mt_process *parent = reader->bind->process, *child;
+	const struct mt_process *parent = reader->bind->process;
+	const struct mt_birth birth = { rec->addr, reader->bind->claim.slot + 1,
+					reader->bind->claim.generation };
 	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = (int32_t)(rec->size_kind >> 8) };
+	struct mt_process *child;
+	struct mt_kev_node **at;
+	struct mt_bind *slot;
 
-	if (event.ns_pid <= 0 || apply_up_to_fork(order, parent->pid, event.ns_pid, rec->stamp))
+	if (event.ns_pid <= 0)
 		return;
-	if (mt_process_is_told(order, parent))
+	slot = mt_pidns_slot(order, reader->bind->image, &birth);
+	at = find_fork(order, reader, event.ns_pid, rec->stamp);
+	event.pid = at ? (*at)->event.pid : child_of(order, reader, slot, event.ns_pid, rec->stamp);
+	/* What the child calls itself is told, and may be what its parent calls another. */
+	if (at && (*at)->event.pid != event.ns_pid && (*at)->event.ns_pid != 0) {
+		apply_up_to_fork(order, at, rec->stamp);
 		return;
-	event.pid = mt_process_translate_pid(order, reader->bind->image, event.ns_pid);
-	if (event.pid == 0 || /* gone before we could ask: its slot, if it has one, says more */
-	    mt_process_is_others(order, event.pid, reader->bind->image))
+	}
+	if (slot && slot->pid == 0)
+		slot->pid = event.pid;
+	if (at) {
+		(*at)->birth = birth;
+		apply_up_to_fork(order, at, rec->stamp);
+		return;
+	}
+	if (event.pid == 0) /* gone before we could ask: its slot, if it has one, says more */
 		return;
 	child = mt_process_find(order, event.pid);
-	if (child && !child->exited && child->parent_pid == parent->pid)
+	if (child && !child->exited && child->parent_pid == parent->pid) {
+		if (child->image == reader->bind->image) /* else it has executed another */
+			mt_pidns_tell(order, child, &birth);
+		if (slot)
+			mt_gates_open(order);
+		return;
+	}
+	if (mt_process_is_told(order, parent) ||
+	    mt_process_is_others(order, event.pid, reader->bind->image))
 		return;
 	event.tid = event.pid;
 	event.parent_pid = parent->pid;
 	event.parent_tid = reader->origin.tid;
 	event.time_ns = mt_clock_ns(&order->sink.clock, rec->stamp);
-	apply_now(order, &event, rec->stamp, reader->bind->image);
+	apply_now(order, &event, rec->stamp, reader->bind->image, &birth);
 }
 
 void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool status_known)

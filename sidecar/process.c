@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Processes of the tree: their memory, their images, and what the artifact says of them. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,9 @@
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 #include "sidecar/pending.h"
+#include "sidecar/pidns.h"
 
-#define CHECK_NS	 UINT64_C(1000000000)
-#define LOOKUPS_ROUND_NS UINT64_C(20000000)
+#define CHECK_NS UINT64_C(1000000000)
 
 static struct mt_process **bucket_of(struct mt_order *order, int32_t pid)
 {
@@ -151,6 +150,7 @@ static void end_memory(struct mt_order *order, struct mt_process *process)
 	if (process->image)
 		process->image->users--;
 	process->image = NULL;
+	process->birth.slot = UINT32_MAX; /* of the image that it was forked in, and no other */
 }
 
 /* Whose memory a process uses: a vfork child's is its parent's. */
@@ -210,6 +210,10 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 		return;
 	}
 	process->ns_pid = kev->ns_pid;
+	process->parent_tid = kev->parent_tid;
+	process->fork_stamp = node->stamp;
+	process->older_sibling = parent->newest_child;
+	parent->newest_child = process;
 	process->fork_asked = node->image != NULL;
 	process->vfork = (kev->exec_flags & MT_EXEC_VFORK) != 0;
 	if (node->image && parent->unseen)
@@ -224,6 +228,8 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 		if (process->image)
 			process->image->users++;
 	}
+	if (node->birth.number != 0)
+		mt_pidns_tell(order, process, &node->birth);
 	write_event(order, process, MT_EVENT_FORK, node)->aux = (uint32_t)kev->parent_pid;
 }
 
@@ -404,86 +410,6 @@ void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node)
 		apply_unseen(order, node);
 		break;
 	}
-}
-
-/* The last number of an NSpid line: what the task calls itself. 0: none. */
-static int32_t innermost(const char *path)
-{
-	char line[256];
-	int32_t number = 0;
-	FILE *file = fopen(path, "re");
-
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file)) {
-		char *at = line, *end;
-
-		if (strncmp(line, "NSpid:", 6) != 0)
-			continue;
-		for (at += 6;; at = end) {
-			long value = strtol(at, &end, 10);
-
-			if (end == at)
-				break;
-			number = (int32_t)value;
-		}
-		break;
-	}
-	fclose(file);
-	return number;
-}
-
-/* Looks in a folder of tasks for the one that calls itself ns_number. */
-static int32_t find_in_proc(const char *folder, int32_t ns_number)
-{
-	char path[320];
-	struct dirent *entry;
-	int32_t found = 0;
-	DIR *dir = opendir(folder);
-
-	if (!dir)
-		return 0;
-	while (!found && (entry = readdir(dir)) != NULL) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
-		snprintf(path, sizeof(path), "%s/%s/status", folder, entry->d_name);
-		if (innermost(path) == ns_number)
-			found = atoi(entry->d_name);
-	}
-	closedir(dir);
-	return found;
-}
-
-/* A program can make up as many numbers as it has slots, and each search takes long. */
-static bool may_look_up(struct mt_order *order)
-{
-	uint64_t now = mt_clock_monotonic_ns();
-
-	if (order->lookup_round != order->round) {
-		order->lookup_round = order->round;
-		order->lookup_ns = now;
-	}
-	return now - order->lookup_ns < LOOKUPS_ROUND_NS;
-}
-
-int32_t mt_process_translate_tid(struct mt_order *order, int32_t pid, int32_t ns_tid)
-{
-	char folder[64];
-
-	if (!may_look_up(order))
-		return 0;
-	snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
-	return find_in_proc(folder, ns_tid);
-}
-
-int32_t mt_process_translate_pid(struct mt_order *order, const struct mt_image *image,
-				 int32_t ns_pid)
-{
-	if (!image->nested)
-		return ns_pid;
-	if (!may_look_up(order))
-		return 0;
-	return find_in_proc("/proc", ns_pid);
 }
 
 /* Asks for the Exit of processes that are gone, where the kernel's word may not come. */

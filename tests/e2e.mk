@@ -5,7 +5,8 @@ E2E_CFLAGS = -std=gnu11 $(MT_WARN_CFLAGS) -fno-builtin -pthread
 E2E_LDFLAGS = -pthread
 check_PROGRAMS += \
 	tests/e2e/alone tests/e2e/blocks tests/e2e/closer tests/e2e/deny tests/e2e/early tests/e2e/entries \
-	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/locker tests/e2e/mapper tests/e2e/newdelete \
+	tests/e2e/forker tests/e2e/forkthreads tests/e2e/jumper tests/e2e/locker tests/e2e/mapper tests/e2e/nester \
+	tests/e2e/newdelete \
 	tests/e2e/odd_stacks tests/e2e/passer tests/e2e/pingpong tests/e2e/places tests/e2e/plugins tests/e2e/sandbox tests/e2e/spawner \
 	tests/e2e/stalls tests/e2e/starter tests/e2e/tally tests/e2e/tsd tests/e2e/twice tests/e2e/vforker
 
@@ -96,6 +97,9 @@ tests_e2e_plugins_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_libplugin_la_SOURCES = tests/e2e/plugin.cc
 tests_e2e_libplugin_la_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -fvisibility=hidden
 tests_e2e_libplugin_la_LDFLAGS = -module -avoid-version -shared -rpath /none $(E2E_LDFLAGS)
+tests_e2e_nester_SOURCES = tests/e2e/nester.c
+tests_e2e_nester_CFLAGS = $(E2E_CFLAGS) -D_GNU_SOURCE
+tests_e2e_nester_LDFLAGS = $(E2E_LDFLAGS)
 tests_e2e_newdelete_SOURCES = tests/e2e/newdelete.cc
 tests_e2e_newdelete_CXXFLAGS = -std=c++17 -Wall -Wextra -fno-builtin -pthread -fsized-deallocation
 tests_e2e_newdelete_LDFLAGS = $(E2E_LDFLAGS)

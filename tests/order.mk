@@ -3,7 +3,8 @@
 if HAVE_CRITERION
 order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order \
 	tests/unit/test_order_clocks tests/unit/test_order_ends tests/unit/test_order_forks \
-	tests/unit/test_order_realloc tests/unit/test_pace tests/unit/test_scan tests/unit/test_shm
+	tests/unit/test_order_pidns tests/unit/test_order_realloc tests/unit/test_pace \
+	tests/unit/test_scan tests/unit/test_shm
 check_PROGRAMS += $(order_tests)
 TESTS += $(order_tests)
 tests_unit_test_clock_SOURCES = tests/unit/test_clock.c
@@ -40,6 +41,9 @@ tests_unit_test_order_ends_LDADD = $(order_test_libs)
 tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c
 tests_unit_test_order_forks_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_forks_LDADD = $(order_test_libs)
+tests_unit_test_order_pidns_SOURCES = tests/unit/test_order_pidns.c
+tests_unit_test_order_pidns_CFLAGS = $(order_test_cflags)
+tests_unit_test_order_pidns_LDADD = $(order_test_libs)
 tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c
 tests_unit_test_order_realloc_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_realloc_LDADD = $(order_test_libs)
