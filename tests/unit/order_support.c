@@ -59,7 +59,9 @@ void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 		bench->events = realloc(bench->events, bench->space * sizeof(*bench->events));
 		must(bench->events != NULL, "realloc");
 	}
-	memcpy(bench->events + bench->count, batch->events, batch->count * sizeof(*bench->events));
+	if (batch->count != 0) /* there may be no array yet */
+		memcpy(bench->events + bench->count, batch->events,
+		       batch->count * sizeof(*bench->events));
 	bench->count += batch->count;
 	mt_batch_reset(batch);
 }
