@@ -11,7 +11,7 @@ now()
 	"$PYTHON" -c 'import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))'
 }
 before=$(now)
-counted "two threads on two processors" "$PROGRAMS/pingpong" "$(long 100000 1000000)"
+counted "two threads on two processors" "$PROGRAMS/pingpong" "$(long 20000 1000000)"
 after=$(now)
 dump counted >"$WORK/all"
 first=$(sed -n '1s/.*"timestamp":\([0-9]*\).*/\1/p' "$WORK/all")

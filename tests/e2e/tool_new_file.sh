@@ -85,7 +85,7 @@ done
 
 # One that a recorder writes is not taken from under it.
 if test -n "$LAUNCHER"; then
-	"$LAUNCHER" -q -o running -- sh -c ': >ready; until test -e go; do sleep 0.01; done' &
+	"$LAUNCHER" -q -o running -- "$TRACKED_SH" -c ': >ready; until test -e go; do sleep 0.01; done' &
 	wait_for 20 test -e ready
 	gives "a file that is being recorded" 1 "$MEMTRACK" recompress --force "$GOLDEN/frames.msgpack" running
 	: >go
