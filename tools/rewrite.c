@@ -108,18 +108,27 @@ int mt_rewrite_meta(struct mt_rewrite *rw, const uint8_t *frame, size_t len)
 	return append(rw, frame, len);
 }
 
+/* The next piece of the input, which ends at `end`. 0: it cannot be had, for rw->error. */
+static size_t get_piece(struct mt_rewrite *rw, uint64_t start, uint64_t end,
+			const uint8_t **ret_bytes)
+{
+	size_t want = end - start < COPY_BYTES ? (size_t)(end - start) : COPY_BYTES, got;
+
+	rw->error = mt_artifact_reader_bytes(rw->input->reader, start, want, ret_bytes, &got);
+	if (!rw->error && got < want)
+		rw->error = -EIO; /* the input has lost its end */
+	return rw->error ? 0 : got;
+}
+
 int mt_rewrite_copy(struct mt_rewrite *rw, uint64_t start, uint64_t end)
 {
-	while (start < end && !rw->error) {
-		size_t want = end - start < COPY_BYTES ? (size_t)(end - start) : COPY_BYTES, got;
-		const uint8_t *bytes;
+	const uint8_t *bytes;
+	size_t len;
 
-		rw->error = mt_artifact_reader_bytes(rw->input->reader, start, want, &bytes, &got);
-		if (!rw->error && got < want)
-			rw->error = -EIO; /* the input has lost its end */
-		if (!rw->error)
-			(void)append(rw, bytes, got);
-		start += got;
+	for (; start < end && !rw->error; start += len) {
+		len = get_piece(rw, start, end, &bytes);
+		if (len)
+			(void)append(rw, bytes, len);
 	}
 	return rw->error;
 }
@@ -136,18 +145,14 @@ int mt_rewrite_hint_copied(struct mt_rewrite *rw, const struct mt_frame_hint *hi
 {
 	struct mt_frame_hint checked = *hint;
 	uint64_t end = start + hint->frame_len;
+	const uint8_t *bytes;
+	size_t len;
 
 	checked.crc = 0;
-	while (start < end && !rw->error) {
-		size_t want = end - start < COPY_BYTES ? (size_t)(end - start) : COPY_BYTES, got;
-		const uint8_t *bytes;
-
-		rw->error = mt_artifact_reader_bytes(rw->input->reader, start, want, &bytes, &got);
-		if (!rw->error && got < want)
-			rw->error = -EIO; /* the input has lost its end */
-		if (!rw->error)
-			checked.crc = mt_crc32c(checked.crc, bytes, got);
-		start += got;
+	for (; start < end && !rw->error; start += len) {
+		len = get_piece(rw, start, end, &bytes);
+		if (len)
+			checked.crc = mt_crc32c(checked.crc, bytes, len);
 	}
 	return rw->error ? rw->error : put_hint(rw, &checked);
 }

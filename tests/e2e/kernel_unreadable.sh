@@ -75,7 +75,9 @@ recorded "two in a row, then one that can be read" 0 3 "442:20 443:30 444:40" "$
 	"$WORK/closed_starter" exec 30 443 "$WORK/blocks" 40 444
 recorded "forks" 40 1 "100001:2 100020:40" "$WORK/closed_forker" 20
 recorded "a child by vfork" 1 2 "442:20 443:30" "$WORK/closed_starter" vfork 20 442 "$WORK/blocks" 30 443
-recorded "a shell" 22 24 "10003:2 334:1000 335:1000 442:100 443:100" "$WORK/closed_bash" -c '
+a_shell()
+{
+	recorded "$1" 22 24 "10003:2 334:1000 335:1000 442:100 443:100" "$WORK/closed_bash" -c '
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		"$1/blocks" 100 334
 		"$1/closed_blocks" 100 335 &
@@ -83,16 +85,11 @@ recorded "a shell" 22 24 "10003:2 334:1000 335:1000 442:100 443:100" "$WORK/clos
 	wait
 	(:; :) | (:; "$1/blocks" 2 10003)
 	exec "$1/closed_starter" exec 100 442 "$1/blocks" 100 443' bash "$WORK"
+}
+a_shell "a shell"
 # The same without any kernel events, where this order of forks and hellos comes up as well.
 options=--bpf=off
-recorded "a shell, without kernel events" 22 24 "10003:2 334:1000 335:1000 442:100 443:100" "$WORK/closed_bash" -c '
-	for i in 1 2 3 4 5 6 7 8 9 10; do
-		"$1/blocks" 100 334
-		"$1/closed_blocks" 100 335 &
-	done
-	wait
-	(:; :) | (:; "$1/blocks" 2 10003)
-	exec "$1/closed_starter" exec 100 442 "$1/blocks" 100 443' bash "$WORK"
+a_shell "a shell, without kernel events"
 options=
 
 # In manual use the sidecar ends with the last process, which here is one that perf lost sight of.
