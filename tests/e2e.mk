@@ -177,7 +177,7 @@ EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py \
 	tests/e2e/killed.py tests/e2e/made.py tests/e2e/memory.py tests/e2e/own_malloc.c \
 	tests/e2e/places.py tests/e2e/stalled.py tests/e2e/standstill.py tests/e2e/stream.py \
-	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py
+	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py tests/e2e/watched.py
 
 # The same tests with full sizes and more rounds; run before an issue is resolved. Then, where there
 # is a cross compiler, the tests of another machine (tests/aarch64.mk).

@@ -5,51 +5,27 @@ memory (RssAnon, KiB) that its process had into FILE; its status is the command'
 high-water mark only for private and shared memory together (VmHWM), and the mapped buffers are not
 the question here, so this looks every few milliseconds.
 
-With --stalled-output what follows -o is replaced by a terminal that nobody reads for a second."""
-import os
-import re
+With --stalled-output what follows -o is replaced by a terminal that nobody reads for a second; what
+is read then is not kept."""
 import subprocess
 import sys
 import time
-import tty
+import watched
 
 STALL_S = 1.0
 
-
-def private_kib(pid):
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            found = re.search(r"^RssAnon:\s*(\d+) kB", status.read(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found.group(1)) if found else 0
-
-
-def read_away(terminal):
-    try:
-        while os.read(terminal, 1 << 16):
-            pass
-    except (BlockingIOError, OSError):
-        pass  # nothing there now
-
-
 arguments = sys.argv[1:]
-terminal = None
+output = None
 if arguments[0] == "--stalled-output":
     arguments = arguments[1:]
-    terminal, other_end = os.openpty()
-    tty.setraw(other_end)
-    os.set_blocking(terminal, False)
-    arguments[arguments.index("-o") + 1] = os.ttyname(other_end)
+    output = watched.LateReader(arguments, keep=False)
 peak = 0
 start = time.monotonic()
 process = subprocess.Popen(arguments[1:])
 while process.poll() is None:
-    peak = max(peak, private_kib(process.pid))
-    if terminal is not None and time.monotonic() - start > STALL_S:
-        read_away(terminal)
-    else:
+    peak = max(peak, watched.private_kib(process.pid))
+    read = output is not None and time.monotonic() - start > STALL_S and output.read_on()
+    if not read:
         time.sleep(0.003)
-with open(arguments[0], "w") as out:
-    print(peak, file=out)
-sys.exit(process.returncode if process.returncode >= 0 else 128 - process.returncode)
+watched.say(arguments[0], peak)
+sys.exit(watched.status_of(process))
