@@ -92,6 +92,15 @@ static int cut_back(struct mt_artifact_writer *w)
 	return 0;
 }
 
+void mt_artifact_writer_look(struct mt_artifact_writer *w)
+{
+	struct stat st;
+
+	if (w->regular && !w->half && fstat(w->fd, &st) == 0 &&
+	    (uint64_t)st.st_size != w->start + w->bytes)
+		w->disturbed = true;
+}
+
 int mt_artifact_writer_append_last(struct mt_artifact_writer *w, const void *frame, size_t len)
 {
 	size_t done = 0;
@@ -102,6 +111,7 @@ int mt_artifact_writer_append_last(struct mt_artifact_writer *w, const void *fra
 		if (ret)
 			return ret;
 	}
+	mt_artifact_writer_look(w);
 	ret = write_all(w, frame, len, &done);
 	if (ret) {
 		w->half = done > 0;

@@ -22,6 +22,7 @@ struct mt_artifact_writer {
 	int fd;
 	bool regular;	    /* positions are known, and it can be cut back */
 	bool half;	    /* half a frame is at the end and could not be taken away */
+	bool disturbed;	    /* its size was not what we had left it at: others write to it */
 	uint64_t start;	    /* where in the file our first frame stands */
 	uint64_t bytes;	    /* of whole frames written */
 	uint64_t frames;    /* of them, of whatever kind */
@@ -34,6 +35,9 @@ struct mt_artifact_writer {
  * -EINVAL for a regular file opened with O_APPEND, or what fstat() says.
  */
 int mt_artifact_writer_init(struct mt_artifact_writer *w, int fd, uint64_t max_bytes);
+
+/* Looks whether its size is what we have left it at: else it counts as disturbed from now on. */
+void mt_artifact_writer_look(struct mt_artifact_writer *w);
 
 /*
  * Writes one whole frame, or several at once that belong together. 0, or

@@ -227,6 +227,37 @@ void mt_output_begun(struct mt_output *output)
 	output->old_fd = -1;
 }
 
+/* On some file systems the numbers of files change; one that was copied has another time. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return (a->st_ino == b->st_ino && a->st_dev == b->st_dev) ||
+	       (a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
+}
+
+/* Where it may not be looked for nobody can tell, and it counts as there. */
+static bool is_in_place(const struct mt_output *output, const struct stat *ours)
+{
+	struct stat named;
+
+	if (stat(output->path, &named) == 0)
+		return is_same(ours, &named);
+	return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
+}
+
+const char *mt_output_trouble(const struct mt_output *output, bool disturbed)
+{
+	struct stat ours;
+
+	if (fstat(output->fd, &ours) < 0 || !S_ISREG(ours.st_mode))
+		return NULL;
+	if (ours.st_nlink == 0)
+		return "was removed or replaced while it was written: the recording is gone";
+	if (!is_in_place(output, &ours))
+		return "was renamed while it was written";
+	return disturbed ? "was changed by others while it was written: it may be damaged" : NULL;
+}
+
 void mt_output_discard(struct mt_output *output)
 {
 	struct stat st;

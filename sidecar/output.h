@@ -34,6 +34,12 @@ int mt_output_open(const char *where, bool force, pid_t root, struct mt_output *
 void mt_output_begun(struct mt_output *output);
 
 /*
+ * What has happened to the file meanwhile: NULL, or words that go on from its name. `disturbed`:
+ * others have written to it.
+ */
+const char *mt_output_trouble(const struct mt_output *output, bool disturbed);
+
+/*
  * For a run that did not begin: what was there before, or no file; where the old one could not be
  * kept and its name is not ours, an empty one.
  */

@@ -20,9 +20,11 @@ static void report_file(const struct mt_run *run)
 {
 	uint64_t lost = run->encoder_stats.events_lost;
 
+	/* Also when quiet: the file is what was asked for. */
+	if (run->output_trouble)
+		mt_say_error("%s %s", run->output.path, run->output_trouble);
 	if (!run->write_error)
 		return;
-	/* Also when quiet: the file is what was asked for. */
 	if (run->write_error == EFBIG)
 		mt_say_error("%s is incomplete: %s was reached, %" PRIu64 " event%s lost (%s)",
 			     run->output.path,
@@ -124,5 +126,5 @@ bool mt_report_is_complete(struct mt_run *run)
 
 	mt_coverage_totals(run->coverage, &totals);
 	return mt_loss_is_none(&run->loss) && !run->write_error && totals.known &&
-	       totals.untracked == 0 && run->unheard == 0;
+	       totals.untracked == 0 && run->unheard == 0 && !run->output_trouble;
 }

@@ -461,6 +461,8 @@ void mt_run_finish(struct mt_run *run)
 		run->alive_count < MT_ALIVE_LISTED ? run->alive_count : MT_ALIVE_LISTED;
 	err = mt_runmeta_write_closed(&run->writer, &closed);
 	run->write_error = run->encoder_stats.error ? run->encoder_stats.error : -err;
+	mt_artifact_writer_look(&run->writer);
+	run->output_trouble = mt_output_trouble(&run->output, run->writer.disturbed);
 	/* Some file systems tell of a full disk only here. */
 	if (close(run->output.fd) < 0 && !run->write_error)
 		run->write_error = errno;

@@ -61,8 +61,9 @@ struct mt_run {
 	/* Results, after mt_run_finish(). */
 	struct mt_encoder_stats encoder_stats;
 	struct mt_loss loss;
-	int write_error;  /* the first: of events, or of the closing metadata */
-	uint64_t unheard; /* programs that could not register for want of ours */
+	int write_error;	    /* the first: of events, or of the closing metadata */
+	const char *output_trouble; /* what others did to the file, or NULL */
+	uint64_t unheard;	    /* programs that could not register for want of ours */
 	size_t process_count;
 	size_t alive_count;
 	pid_t alive[MT_ALIVE_LISTED];

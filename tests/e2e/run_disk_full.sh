@@ -53,4 +53,27 @@ limited "ulimit -f" $?
 # A hard limit binds the shared memory too: it becomes smaller.
 (ulimit -f 8192 && track kept "$PROGRAMS/blocks" 1000 12345) 2>"$WORK/err"
 tap_equal "a hard limit of 4 MiB: the program ends well and is recorded" "0 1000" "$? $(count_size kept 12345)"
+
+# meddled TEXT SCRIPT LINES: SCRIPT, which the command runs in the file's folder, does that to it while it
+# is written. How many lines say so, and whether it counts as incomplete.
+meddled()
+{
+	rm -rf "$WORK/meddled"
+	mkdir "$WORK/meddled"
+	(cd "$WORK/meddled" && bounded 60 "$LAUNCHER" -q --require-complete -o file -- \
+		sh -c "until test -s file; do sleep 0.01; done; $2; exit 7") 2>"$WORK/err"
+	tap_equal "$1: ends with" "$(test "$3" -eq 0 && echo 7 || echo 125)" $?
+	tap_equal "$1: it is said, also with -q" "$3" "$(grep -c "^memtrack: file was $1" "$WORK/err")"
+}
+if test "$(id -u)" -eq 0 && built_with_bpf; then
+	meddled "removed" "rm file" 1
+	meddled "removed or replaced" "cp -p file other && mv other file" 1
+	meddled "renamed" "mv file other" 1
+	meddled "changed by others" ": >file" 1
+	meddled "changed by others" "echo more >>file" 1
+	meddled "left alone" "mv file other && mv other file && cat file >copy" 0
+	meddled "there, under two names" "ln file other" 0
+else
+	tap_skip "a file that others meddle with" "no eBPF: --require-complete says that it cannot tell"
+fi
 tap_done
