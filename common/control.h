@@ -21,6 +21,10 @@
  * sidecar has stopped (preload/pulse.h). The hello of a program that gave up still stands: a
  * sidecar that goes on finds it, and lists the program as one that it did not track.
  *
+ * A program that was welcomed and cannot make use of it (no descriptor left to receive the memfd,
+ * no room to map it) says the same hello once more with MT_HELLO_VAIN, and is answered
+ * MT_WELCOME_ENDED: it then counts as untracked.
+ *
  * Manual use: a root image without a session starts the sidecar itself, as
  *   memtrack-sidecar --attach <pid> --ready-fd <fd>
  * and reads the value of MEMTRACK_SESSION from that descriptor (ended by a newline; or an error
@@ -52,6 +56,7 @@ enum mt_hello_flags {
 	MT_HELLO_BYPASSED =
 		1 << 1,		/* another malloc comes before ours: we see nothing of its heap */
 	MT_HELLO_LEFT = 1 << 2, /* the sidecar's own: it has gone, or waits no more */
+	MT_HELLO_VAIN = 1 << 3, /* said again: welcomed, it could not make use of it */
 };
 
 struct mt_hello {

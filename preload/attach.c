@@ -169,6 +169,21 @@ static int say_hello(uint64_t time_ns, uint32_t flags)
 	return fd < 0 ? fd : map_segment(fd, total_bytes);
 }
 
+/* Those of who was not welcomed: the sidecar knows that, or cannot be told. */
+static bool was_welcomed(int error)
+{
+	switch (error) {
+	case -EAGAIN:
+	case -ENOTCONN:
+	case -ECONNREFUSED:
+	case -ENOENT:
+	case -EPROTO:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* Sets up what recording needs, once the segment is mapped. */
 static int begin_recording(struct mt_thread *thread)
 {
@@ -258,6 +273,8 @@ static int attach(struct mt_thread *thread)
 	if (is_bypassed(thread))
 		flags |= MT_HELLO_BYPASSED;
 	error = say_hello(time_ns, flags);
+	if (error != 0 && was_welcomed(error))
+		(void)say_hello(time_ns, flags | MT_HELLO_VAIN); /* it is to be told, no more */
 	if (error == 0) {
 		mt_follow.on = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
 		error = begin_recording(thread);

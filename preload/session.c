@@ -157,6 +157,8 @@ static int receive_welcome(int fd, uint64_t *ret_total_bytes)
 	}
 	if (memfd >= 0)
 		(void)mt_syscall1(SYS_close, memfd); /* we never used it */
+	else if (result == sizeof(welcome) && welcome.status == MT_WELCOME_OK)
+		return -EMFILE; /* the kernel gives it to nobody who has no room for it */
 	return welcome.status == MT_WELCOME_ENDED ? -ENOTCONN : -EPROTO;
 }
 

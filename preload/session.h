@@ -29,7 +29,8 @@ bool mt_session_parse(const char *value, struct mt_session *ret_session);
 
 /*
  * Connects and says hello. Returns the memfd, or a negative errno; -ENOTCONN: the session ended,
- * -EAGAIN: no answer came, and it is not worth while to wait on (pulse.h).
+ * -EAGAIN: no answer came, and it is not worth while to wait on (pulse.h); -EPROTO: refused, or no
+ * answer of ours.
  */
 int mt_session_hello(const struct mt_session *session, const struct mt_hello *hello,
 		     uint64_t *ret_total_bytes);

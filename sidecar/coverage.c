@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "sidecar/command.h"
 #include "sidecar/patience.h"
 #include "sidecar/session.h"
 
@@ -466,6 +465,31 @@ void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t
 		explain(coverage, pid, time_ns, NULL, reason);
 }
 
+static bool forget_hello(struct process *process, uint64_t time_ns)
+{
+	for (int i = 0; process && i < process->hello_count; i++) {
+		if (process->hellos[i] == time_ns) {
+			process->hellos[i] = process->hellos[--process->hello_count];
+			return true;
+		}
+	}
+	return false;
+}
+
+void mt_coverage_hello_undone(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
+			      enum mt_untracked_reason reason)
+{
+	bool was_tracked;
+
+	pthread_mutex_lock(&coverage->lock);
+	was_tracked = coverage->known ? forget_hello(find(coverage, pid), time_ns)
+				      : coverage->totals.tracked > 0;
+	coverage->totals.tracked -= was_tracked;
+	pthread_mutex_unlock(&coverage->lock);
+	if (was_tracked)
+		explain(coverage, pid, time_ns, NULL, reason);
+}
+
 void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
 			 enum mt_untracked_reason reason)
 {
@@ -497,15 +521,6 @@ size_t mt_coverage_alive(struct mt_coverage *coverage)
 /* The kernel's flags do not tell musl or a sanitizer, and perf tells nothing: the file may. */
 static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
 {
-	static const enum mt_untracked_reason reasons[] = {
-		[MT_COMMAND_TRACKABLE] = MT_UNTRACKED_UNKNOWN,
-		[MT_COMMAND_UNKNOWN] = MT_UNTRACKED_UNKNOWN,
-		[MT_COMMAND_STATIC] = MT_UNTRACKED_STATIC,
-		[MT_COMMAND_LIBC] = MT_UNTRACKED_LIBC,
-		[MT_COMMAND_FOREIGN] = MT_UNTRACKED_FOREIGN,
-		[MT_COMMAND_SET_ID] = MT_UNTRACKED_SECURE,
-		[MT_COMMAND_SANITIZER] = MT_UNTRACKED_SANITIZER,
-	};
 	struct mt_command command;
 	enum mt_untracked_reason reason;
 
@@ -514,7 +529,7 @@ static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
 	/* Whose ids it had is not known here; that a set-ID bit mattered only the kernel can say.
 	 */
 	mt_command_check(entry->path, 0, 0, &command);
-	reason = reasons[command.kind];
+	reason = mt_untracked_reason_of(command.kind);
 	if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_SECURE)
 		return;
 	correct(coverage, entry, reason);

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "common/control.h"
+#include "sidecar/command.h"
 #include "sidecar/kernel.h"
 
 struct mt_coverage;
@@ -76,6 +77,10 @@ void mt_coverage_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns
 void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
 			       enum mt_untracked_reason reason);
 
+/* The image whose hello at `time_ns` was counted is not tracked after all. */
+void mt_coverage_hello_undone(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
+			      enum mt_untracked_reason reason);
+
 /* The image of `pid` is untracked for a reason that the kernel does not see. */
 void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
 			 enum mt_untracked_reason reason);
@@ -100,6 +105,9 @@ size_t mt_coverage_untracked(const struct mt_coverage *coverage,
 
 /* Writes at most `max` numbers of processes that are alive; returns how many are. */
 size_t mt_coverage_alive_list(struct mt_coverage *coverage, pid_t *pids, size_t max);
+
+/* What makes a file one that cannot be tracked; unknown when nothing does. */
+enum mt_untracked_reason mt_untracked_reason_of(enum mt_command_kind kind);
 
 /* "static", "environment", ...: as the artifact's metadata name it. */
 const char *mt_untracked_reason_name(enum mt_untracked_reason reason);

@@ -24,26 +24,6 @@
 #define WORKERS_LEAST 2
 #define WORKERS_MOST  3
 
-static enum mt_untracked_reason reason_of(enum mt_command_kind kind)
-{
-	switch (kind) {
-	case MT_COMMAND_STATIC:
-		return MT_UNTRACKED_STATIC;
-	case MT_COMMAND_LIBC:
-		return MT_UNTRACKED_LIBC;
-	case MT_COMMAND_FOREIGN:
-		return MT_UNTRACKED_FOREIGN;
-	case MT_COMMAND_SET_ID:
-		return MT_UNTRACKED_SECURE;
-	case MT_COMMAND_SANITIZER:
-		return MT_UNTRACKED_SANITIZER;
-	case MT_COMMAND_TRACKABLE:
-	case MT_COMMAND_UNKNOWN:
-		break;
-	}
-	return MT_UNTRACKED_UNKNOWN;
-}
-
 static void say_untrackable(const struct mt_command *command)
 {
 	const char *reason = mt_command_reason(command->kind);
@@ -246,7 +226,7 @@ static int start_threads(struct mt_run *run)
 	add_root(run);
 	if (mt_command_reason(run->command.kind))
 		mt_coverage_explain(run->coverage, run->root, run->command.path,
-				    reason_of(run->command.kind));
+				    mt_untracked_reason_of(run->command.kind));
 	recorder.order.encoder = run->encoder;
 	recorder.coverage = run->coverage;
 	err = mt_recorder_new(&recorder, &run->recorder);
@@ -346,6 +326,10 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 
 	if (run->ending)
 		return MT_WELCOME_ENDED;
+	if (hello->flags & MT_HELLO_VAIN) {
+		mt_coverage_hello_undone(run->coverage, pid, hello->time_ns, MT_UNTRACKED_REFUSED);
+		return MT_WELCOME_ENDED;
+	}
 	if (waited_in_vain(run, hello) || look_for_room(run) == MT_ROOM_REFUSE) {
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns, MT_UNTRACKED_WAITED);
 		return MT_WELCOME_ENDED;

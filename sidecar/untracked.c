@@ -9,6 +9,26 @@ bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
 	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
 }
 
+enum mt_untracked_reason mt_untracked_reason_of(enum mt_command_kind kind)
+{
+	switch (kind) {
+	case MT_COMMAND_STATIC:
+		return MT_UNTRACKED_STATIC;
+	case MT_COMMAND_LIBC:
+		return MT_UNTRACKED_LIBC;
+	case MT_COMMAND_FOREIGN:
+		return MT_UNTRACKED_FOREIGN;
+	case MT_COMMAND_SET_ID:
+		return MT_UNTRACKED_SECURE;
+	case MT_COMMAND_SANITIZER:
+		return MT_UNTRACKED_SANITIZER;
+	case MT_COMMAND_TRACKABLE:
+	case MT_COMMAND_UNKNOWN:
+		break;
+	}
+	return MT_UNTRACKED_UNKNOWN;
+}
+
 const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 {
 	static const char *const names[MT_UNTRACKED_REASONS] = {

@@ -20,4 +20,16 @@ tracked "a shell that closes and reuses numbers" bash -c 'for fd in 3 4 5 6 7 8 
 exec 3>"$1" 9<"$1"; "$2" 100 446; echo words >&3; read -u 9 line; test "$line" = words' bash "$WORK/own" \
 	"$PROGRAMS/blocks"
 tap_equal "a shell that closes and reuses numbers: its child's blocks" 100 "$(count_size run 446)"
+
+# Started with all its descriptors in use but one: the loader needs one at a time, the memory that it is
+# to record into comes by a second. It runs, and is listed: not a quiet zero.
+for bpf in auto off; do
+	rm -f "$WORK/run"
+	"$LAUNCHER" --bpf=$bpf -o "$WORK/run" -- bash -c 'exec 3<&0 4<&0 5<&0 6<&0 7<&0 8<&0; ulimit -n 10; exec "$1" 100 447' \
+		bash "$PROGRAMS/blocks" </dev/null 2>"$WORK/err"
+	tap_equal "no descriptor left (bpf $bpf): ends as itself, unrecorded" "0 0" "$? $(count_size run 447)"
+	tap_equal "no descriptor left (bpf $bpf): it is listed" 1 "$(grep -c 'untracked: pid .* descriptor was left' "$WORK/err")"
+	tap_equal "no descriptor left (bpf $bpf): one image was tracked" 1 \
+		"$("$MEMTRACK" stat "$WORK/run" | sed -n 's/^Images *\([0-9]*\) tracked.*/\1/p')"
+done
 tap_done

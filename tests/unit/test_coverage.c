@@ -127,6 +127,31 @@ Test(coverage, hello_in_vain_read_after_the_exit)
 }
 
 /* Of so many the list has no room for the last. */
+/* The image that lacked room for what it was given; a hello that nobody said is nobody's. */
+Test(coverage, hello_undone)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	event(coverage, MT_KEV_EXEC, 30, 100, MT_EXEC_KNOWN, "/bin/tracked");
+	mt_coverage_hello(coverage, 30, 150);
+	event(coverage, MT_KEV_EXEC, 30, 200, MT_EXEC_KNOWN, "/bin/full");
+	mt_coverage_hello(coverage, 30, 250);
+	mt_coverage_hello_undone(coverage, 30, 251, MT_UNTRACKED_REFUSED);
+	mt_coverage_hello_undone(coverage, 31, 250, MT_UNTRACKED_REFUSED);
+	cr_assert_eq(totals_of(coverage).tracked, 2);
+	mt_coverage_hello_undone(coverage, 30, 250, MT_UNTRACKED_REFUSED);
+	mt_coverage_hello_undone(coverage, 30, 250, MT_UNTRACKED_REFUSED);
+	event(coverage, MT_KEV_EXIT, 30, 300, 0, NULL);
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).tracked, 1);
+	cr_assert_eq(totals_of(coverage).untracked, 1);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 1);
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_REFUSED);
+	cr_assert_str_eq(list[0].path, "/bin/full");
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, hello_read_after_the_exit_of_one_that_is_not_listed)
 {
 	struct mt_coverage *coverage = mt_coverage_new(true);
