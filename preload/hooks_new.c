@@ -57,9 +57,25 @@ static bool is_in_chunk(const struct mt_writer *writer, const struct mark *mark)
 	       mark->next <= writer->next;
 }
 
+/* An operator new may keep something of its own in front of the block that it gives out. */
+static bool is_alloc_around(const struct mt_rec *rec, const void *block)
+{
+	uint64_t before = (uintptr_t)block - rec->addr;
+
+	switch (rec->size_kind & 0xff) {
+	case MT_REC_MALLOC:
+	case MT_REC_CALLOC:
+	case MT_REC_ALIGNED_ALLOC:
+	case MT_REC_REALLOC_END:
+		return before == 0 || before < rec->size_kind >> 8;
+	default:
+		return false;
+	}
+}
+
 /*
- * True when an allocation of `block` was recorded since the mark, as far as it can be seen. The
- * newest record need not be it: that operator new may keep books of its own.
+ * True when an allocation around `block` was recorded since the mark, as far as it can be seen.
+ * The newest record need not be it: that operator new may keep books of its own.
  */
 static bool was_recorded(const struct mt_writer *writer, const struct mark *mark, const void *block)
 {
@@ -69,7 +85,7 @@ static bool was_recorded(const struct mt_writer *writer, const struct mark *mark
 		return false;
 	first = is_in_chunk(writer, mark) ? mark->next : writer->chunk->records;
 	while (rec-- != first) {
-		if (rec->addr == (uintptr_t)block && (rec->size_kind & 0xff) != MT_REC_FREE)
+		if (is_alloc_around(rec, block))
 			return true;
 	}
 	return false;

@@ -72,4 +72,28 @@ $cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libbooks.so" "$WORK/books.cc" &
 	$cxx -w -O0 -fno-builtin -o "$WORK/booked" "$WORK/booked.cc" "$WORK/libbooks.so" || exit 1
 tracked "a library's operators that keep books" "$WORK/booked"
 tap_equal "a library's operators that keep books: once each" 1000 "$(count_size run 4321)"
+
+# Those that keep their books in front of the block that they give out.
+cat >"$WORK/headed.cc" <<'END'
+#include <cstdlib>
+#include <new>
+void *operator new(std::size_t size)
+{
+	char *block = static_cast<char *>(malloc(size + 16));
+
+	*reinterpret_cast<std::size_t *>(block) = size;
+	return block + 16;
+}
+void operator delete(void *block) noexcept
+{
+	if (block)
+		free(static_cast<char *>(block) - 16);
+}
+void operator delete(void *block, std::size_t) noexcept { operator delete(block); }
+END
+$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libheaded.so" "$WORK/headed.cc" &&
+	$cxx -w -O0 -fno-builtin -o "$WORK/with_headed" "$WORK/booked.cc" "$WORK/libheaded.so" || exit 1
+tracked "a library's operators that keep a header" "$WORK/with_headed"
+tap_equal "a library's operators that keep a header: one block each, as malloc gave it" "0 1000 1000" \
+	"$(count_size run 4321) $(count_size run 4337) $(count_type run Free)"
 tap_done
