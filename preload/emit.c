@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "preload/emit.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "preload/attach.h"
 #include "preload/cover.h"
+#include "preload/real.h"
 #include "preload/thread.h"
 
 /* Starts of mappings are multiples of a page. */
@@ -16,11 +18,18 @@ __thread struct mt_thread mt_thread __attribute__((tls_model("initial-exec")));
 
 static_assert(sizeof(struct mt_wiped) == MT_PAGE_BYTES, "the kernel wipes whole pages");
 
+/*
+ * libc's own clock: the program, or a library of the user's, may have one of that name that tells
+ * another time, or one that stands still.
+ */
 __attribute__((cold)) uint64_t mt_stamp_clock_ns(void)
 {
+	int (*libcs)(clockid_t, struct timespec *) = clock_gettime;
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail: the clock exists */
+	if (mt_likely(mt_objects.clock_gettime != NULL))
+		memcpy(&libcs, &mt_objects.clock_gettime, sizeof(libcs));
+	(void)libcs(CLOCK_MONOTONIC, &now); /* cannot fail: the clock exists */
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -261,8 +261,10 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 		mt_objects.executable = range;
 		mt_objects.executable_defines = mt_elf_find(&elf, "malloc") != NULL;
 	}
-	if (mt_elf_find(&elf, "__libc_start_main") != NULL)
+	if (mt_elf_find(&elf, "__libc_start_main") != NULL) {
 		mt_objects.libc = range;
+		mt_objects.clock_gettime = mt_elf_find(&elf, "clock_gettime");
+	}
 	if (range.from == getauxval(AT_BASE))
 		mt_objects.linker = range;
 	if (search->behind_us)

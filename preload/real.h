@@ -38,6 +38,7 @@ struct mt_objects {
 	struct mt_range libc;
 	struct mt_range linker;	 /* ld.so */
 	const char *self_path;	 /* as ld.so loaded us */
+	void *clock_gettime;	 /* libc's; NULL: not found */
 	bool executable_defines; /* the executable has a malloc of its own: we are not asked */
 };
 

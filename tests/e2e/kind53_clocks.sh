@@ -60,4 +60,35 @@ for ahead in 1000000 5 -5; do
 	separate "the whole run's clock $ahead s ahead" unshare -T --monotonic "$ahead" "$LAUNCHER" -q -o "$WORK/run" -- \
 		env sh -c '"$1" 1000 12345; "$1" 500 4567; true' sh "$PROGRAMS/blocks"
 done
+
+# A clock of the user's, in LD_PRELOAD or in the program, is not ours: ahead, behind, or standing still.
+cat >"$WORK/clock.c" <<'END'
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	const char *ahead = getenv("CLOCK_AHEAD");
+	int result = (int)syscall(SYS_clock_gettime, clock, now);
+
+	if (!ahead)
+		*now = (struct timespec){ .tv_sec = 1000 };
+	else
+		now->tv_sec += atol(ahead);
+	return result;
+}
+END
+cc=$(make_value CC)
+$cc -w -fPIC -shared -o "$WORK/libclock.so" "$WORK/clock.c" &&
+	$cc -w -rdynamic -fno-builtin -pthread -o "$WORK/clocked" "$E2E/blocks.c" "$WORK/clock.c" || exit 1
+for ahead in 1000000 -1000000 ""; do
+	separate "a clock of the user's, ${ahead:-that stands still}" env LD_PRELOAD="$WORK/libclock.so" \
+		${ahead:+CLOCK_AHEAD=$ahead} "$LAUNCHER" -q -o "$WORK/run" -- env \
+		sh -c '"$1" 1000 12345; "$2" 500 4567; true' sh "$PROGRAMS/blocks" "$WORK/clocked"
+done
+rm -f "$WORK/run"
+bounded 30 env LD_PRELOAD="$WORK/libclock.so" "$LAUNCHER" -q -o "$WORK/run" -- "$PROGRAMS/sandbox" filter 10 \
+	>"$WORK/out" 2>"$WORK/err"
+tap_verdict "a clock that stands still, and a filter: ends well" $? "$WORK/err"
 tap_done
