@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/control.h"
 #include "common/raw_syscall.h"
@@ -67,6 +68,15 @@ static bool is_in_vain(struct mt_pulse_wait *wait, const struct mt_pulse *pulse,
 	       (now_ns - wait->began_ns >= LOOK_NS && age_ns(pulse, now_ns) >= limit_ns);
 }
 
+/* A program that may write no files is killed when it writes one. */
+static bool may_write(void)
+{
+	struct rlimit limit;
+
+	return mt_syscall4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) == 0 &&
+	       limit.rlim_cur >= sizeof(struct mt_pulse);
+}
+
 /* Returns whether to give up; tells the others if this image is the first. */
 static bool look(struct mt_pulse_wait *wait, int fd, uint64_t now_ns)
 {
@@ -80,8 +90,10 @@ static bool look(struct mt_pulse_wait *wait, int fd, uint64_t now_ns)
 		return false;
 	pulse.given_up_ns = pulse.beat_ns;
 	/* If it fails the others find out for themselves. */
-	(void)mt_syscall4(SYS_pwrite64, fd, (long)&pulse.given_up_ns, sizeof(pulse.given_up_ns),
-			  offsetof(struct mt_pulse, given_up_ns));
+	if (may_write())
+		(void)mt_syscall4(SYS_pwrite64, fd, (long)&pulse.given_up_ns,
+				  sizeof(pulse.given_up_ns),
+				  offsetof(struct mt_pulse, given_up_ns));
 	return true;
 }
 

@@ -32,6 +32,18 @@ print(sum(u["reason"] == "sidecar-stood-still" and u["path"].endswith("/blocks")
 tap_equal "and nothing of theirs was recorded" 0 "$(count_size run 4321)"
 tap_equal "when the sidecar goes on a process is tracked again" 7 "$(count_size run 5432)"
 
+# Who gives up tells the others, by a file. A program that may not write any is not killed by it.
+cat >"$WORK/no_files.sh" <<'END'
+kill -STOP "$PPID"
+(ulimit -f 0; exec "$1" 10 4321)
+status=$?
+kill -CONT "$PPID"
+exit "$status"
+END
+TRACK_OPTIONS="--max-wait=500ms"
+track run sh "$WORK/no_files.sh" "$PROGRAMS/blocks" </dev/null >"$WORK/out" 2>"$WORK/err"
+tap_verdict "a process that may write no file, beside a stopped sidecar: ends well" $? "$WORK/err"
+
 cat >"$WORK/fill.sh" <<'END'
 # fill.sh FOLDER TWICE N
 i=0
