@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/raw_syscall.h"
+#include "common/sanitizer.h"
 #include "preload/settings.h"
 
 #if defined(__x86_64__)
@@ -61,20 +62,6 @@ static uint64_t file_offset(const struct image *image, uint64_t address)
 	return 0;
 }
 
-/* Libraries that insist on being the first to be loaded. */
-static bool is_sanitizer(const char *name)
-{
-	static const char *const names[] = { "libasan.", "libtsan.", "libhwasan.", "liblsan.",
-					     "libclang_rt." };
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Collects the offsets of needed names, and the address of the strings that they are in. */
 static uint32_t read_dynamic(const struct image *image, const Elf64_Phdr *part, uint64_t *needed,
 			     uint64_t *ret_strings)
@@ -121,7 +108,7 @@ static bool is_sanitized(const struct image *image)
 		/* A name shorter than this has others behind it, or the end of its part. */
 		if (read_at(image->fd, name, sizeof(name) - 1, offset + needed[i])) {
 			name[sizeof(name) - 1] = '\0';
-			if (is_sanitizer(name))
+			if (mt_sanitizer_is(name))
 				return true;
 		}
 	}

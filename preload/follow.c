@@ -6,6 +6,7 @@
 
 #include "common/control.h"
 #include "common/raw_syscall.h"
+#include "common/sanitizer.h"
 #include "preload/settings.h"
 
 #define LIBRARY "libmemtrack-preload.so"
@@ -102,6 +103,8 @@ struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target)
 	bool wanted;
 
 	plan.preload = preload_of(given);
+	if (mt_sanitizer_in(plan.preload) != NULL)
+		target = MT_TARGET_UNFIT; /* it would not start behind us */
 	wanted = mt_follow.on && mt_follow.path[0] != '\0' &&
 		 !mt_settings_is_off(given, "MEMTRACK_FOLLOW");
 	if (target == MT_TARGET_ORDINARY && wanted)

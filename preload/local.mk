@@ -10,6 +10,7 @@ MT_SHIM_SOURCES = \
 	common/chunk_producer.h \
 	common/control.h \
 	common/raw_syscall.h \
+	common/sanitizer.h \
 	preload/attach.c \
 	preload/attach.h \
 	preload/cover.c \

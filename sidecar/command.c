@@ -285,7 +285,7 @@ const char *mt_command_reason(enum mt_command_kind kind)
 	case MT_COMMAND_SET_ID:
 		return "changes its user, group or capabilities when it starts";
 	case MT_COMMAND_SANITIZER:
-		return "is built with a sanitizer, whose runtime owns malloc";
+		return "runs with a sanitizer, whose runtime owns malloc";
 	}
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/sanitizer.h"
 #include "sidecar/job.h"
 #include "sidecar/patience.h"
 #include "sidecar/release.h"
@@ -40,6 +41,18 @@ static void say_untrackable(const struct mt_command *command)
 			    command->path, reason);
 }
 
+/* A sanitizer in the user's LD_PRELOAD would stop the command if we stood in front of it. */
+static void check_preload(struct mt_command *command)
+{
+	const char *name = mt_sanitizer_in(mt_session_their_preload());
+
+	if (!name || mt_command_refuses_preload(command->kind))
+		return;
+	command->kind = MT_COMMAND_SANITIZER;
+	snprintf(command->detail, sizeof(command->detail), "%.*s", (int)strcspn(name, ": \t"),
+		 name);
+}
+
 int mt_run_prepare(struct mt_run *run)
 {
 	const struct mt_options *options = run->options;
@@ -63,6 +76,7 @@ int mt_run_prepare(struct mt_run *run)
 	if (!run->has_child)
 		return 0;
 	mt_command_check(options->command[0], run->identity.uid, run->identity.gid, &run->command);
+	check_preload(&run->command);
 	say_untrackable(&run->command);
 	if (!options->library) {
 		mt_say_error("no --library was given: start commands with memtrack-preload");

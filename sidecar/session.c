@@ -137,11 +137,17 @@ static const char *last_value(const char *name)
 	return value;
 }
 
+const char *mt_session_their_preload(void)
+{
+	const char *saved = last_value(SAVED_PREFIX "LD_PRELOAD");
+
+	return saved ? saved : last_value("LD_PRELOAD");
+}
+
 /* Ours first, theirs behind it as it was, but for entries that are an earlier run of ours. */
 static char *preload_value(const char *library)
 {
-	const char *saved = last_value(SAVED_PREFIX "LD_PRELOAD");
-	const char *theirs = saved ? saved : last_value("LD_PRELOAD");
+	const char *theirs = mt_session_their_preload();
 	size_t len = sizeof("LD_PRELOAD=") + strlen(library) + (theirs ? strlen(theirs) + 1 : 0);
 	char *value = malloc(len), *end;
 	const char *p;

@@ -38,6 +38,9 @@ int mt_session_open(const struct mt_identity *identity, struct mt_session *ret_s
  */
 int mt_session_set_library(struct mt_session *session, const char *library);
 
+/* The LD_PRELOAD that is meant for the command, without us; NULL: none. */
+const char *mt_session_their_preload(void);
+
 /*
  * The environment of the command: ours without what is for the sidecar alone, with the session,
  * and with the library first in LD_PRELOAD unless `preload` is false. NULL when out of memory.

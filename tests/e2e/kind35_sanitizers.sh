@@ -28,4 +28,30 @@ for compiler in "$cc" clang; do for sanitizer in address thread leak; do
 	tap_verdict "$compiler $sanitizer as the command: ends as itself" $? "$WORK/err"
 	tap_check "$compiler $sanitizer as the command: it is said" grep -q 'sanitizer' "$WORK/err"
 done; done
+
+# A sanitizer in LD_PRELOAD, for a program that loads what is built with one: it insists as much.
+asan=$(realpath "$($cc -print-file-name=libasan.so)" 2>/dev/null)
+if test -e "$asan" && ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan "$PROGRAMS/blocks" 1 1 2>/dev/null; then
+	for preload in '$2' '$2:$LD_PRELOAD' '$LD_PRELOAD:$2' '/no/such/lib.so $2'; do
+		rm -f "$WORK/run"
+		ASAN_OPTIONS=detect_leaks=0 "$LAUNCHER" -o "$WORK/run" -- sh -c \
+			"LD_PRELOAD=\"$preload\" \"\$1\" 100 333 && unset LD_PRELOAD && \"\$1\" 100 444" \
+			sh "$PROGRAMS/blocks" "$asan" 2>"$WORK/err"
+		tap_verdict "LD_PRELOAD=$preload: the program ends as itself" $? "$WORK/err"
+		tap_equal "LD_PRELOAD=$preload: its sibling is tracked" "0 100" "$(count_size run 333) $(count_size run 444)"
+		tap_check "LD_PRELOAD=$preload: it is listed" grep -q '^memtrack: untracked: .*/blocks: ' "$WORK/err"
+	done
+	rm -f "$WORK/run"
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan "$LAUNCHER" -o "$WORK/run" -- "$PROGRAMS/blocks" 100 333 2>"$WORK/err"
+	tap_verdict "LD_PRELOAD=$asan for the command: it ends as itself" $? "$WORK/err"
+	tap_check "LD_PRELOAD=$asan for the command: it is said" grep -q "blocks runs with a sanitizer.*libasan" "$WORK/err"
+	"$MEMTRACK" stat "$WORK/run" >"$WORK/stat" 2>&1
+	tap_check "LD_PRELOAD=$asan for the command: stat names it, and why" grep -q 'blocks (sanitizer)' "$WORK/stat"
+	# A folder of that name is none.
+	mkdir "$WORK/libasan.d" && cp "$PROGRAMS/.libs/libplugin.so" "$WORK/libasan.d/" || exit 1
+	track run sh -c 'LD_PRELOAD=$2 exec "$1" 100 333' sh "$PROGRAMS/blocks" "$WORK/libasan.d/libplugin.so" 2>"$WORK/err"
+	tap_equal "a library that only lies in a folder of such a name: tracked" "0 100" "$? $(count_size run 333)"
+else
+	tap_skip "a sanitizer in LD_PRELOAD" "libasan is not installed, or does not run here"
+fi
 tap_done
