@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "preload/follow.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/control.h"
 #include "common/raw_syscall.h"
@@ -93,6 +95,12 @@ void mt_follow_set_path(const char *path)
 bool mt_follow_names_us(char *const *environment)
 {
 	return has_us(preload_of(environment));
+}
+
+bool mt_follow_is_reachable(void)
+{
+	return mt_follow.path[0] == '\0' ||
+	       mt_syscall3(SYS_faccessat, AT_FDCWD, (long)mt_follow.path, R_OK) == 0;
 }
 
 struct mt_follow_plan mt_follow_plan(char *const *given, enum mt_target target)

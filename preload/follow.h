@@ -30,11 +30,17 @@ void mt_follow_set_path(const char *path);
 /* True when the environment's LD_PRELOAD has us. */
 bool mt_follow_names_us(char *const *environment);
 
+/*
+ * False when a new image would not find our library: behind a chroot, or under another user. Its
+ * loader would complain on the program's standard error.
+ */
+bool mt_follow_is_reachable(void);
+
 /* What an image is to us. */
 enum mt_target {
 	MT_TARGET_ORDINARY, /* or unknown: it gets us */
 	MT_TARGET_STATIC,   /* never reads LD_PRELOAD; its children may: left as it is */
-	MT_TARGET_UNFIT,    /* foreign, privileged, sanitized: starts without us */
+	MT_TARGET_UNFIT, /* foreign, privileged, sanitized, out of our reach: starts without us */
 };
 
 /* What is to be done to an environment. */

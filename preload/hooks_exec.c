@@ -115,14 +115,19 @@ static bool is_too_big(const struct call *call, int result)
 static int start(const struct call *call, char *const *environment)
 {
 	struct mt_follow_plan plan = { .pointers = 0 };
+	enum mt_target target;
 	uint32_t filters;
 	int result;
 
 	/* A vfork child may only exec: who spawns is its parent, and the child is over. */
 	if (call->how == SPAWN || call->how == SPAWNP)
 		(void)mt_sandbox_end_child();
-	if (mt_follow.on && (call->path != NULL || call->how == FEXECVE))
-		plan = mt_follow_plan(environment, target_of(call));
+	if (mt_follow.on && (call->path != NULL || call->how == FEXECVE)) {
+		target = target_of(call);
+		if (target == MT_TARGET_ORDINARY && !mt_follow_is_reachable())
+			target = MT_TARGET_UNFIT;
+		plan = mt_follow_plan(environment, target);
+	}
 	/* The parent goes on as soon as this has succeeded. */
 	filters = mt_sandbox_end_child();
 	result = pass_planned(call, environment, &plan);

@@ -166,5 +166,29 @@ for value in ${was:-0} 1; do
 	tap_equal "becomes another user, protected_regular $value: threads, fork and exec" "20000 1000 100" \
 		"$(count_size run 44001) $(count_size run 44002) $(count_size run 44003)"
 done
+
+# Where there is no way to our library, behind a chroot or for another user, a program starts without it:
+# its loader would complain of that in the program's output.
+mkdir -p "$WORK/root/closed" || exit 1
+for file in "$WORK/blocks" $(ldd "$WORK/blocks" | grep -o '/[^ ]*'); do
+	mkdir -p "$WORK/root${file%/*}" && cp "$file" "$WORK/root$file" || exit 1
+done
+library=$(find_built memtrack-preload)
+library=${library%/*}/preload/.libs/libmemtrack-preload.so
+for caller in "chroot $WORK/root" "setpriv --reuid 65534 --regid 65534 --clear-groups"; do
+	rm -f "$WORK/run"
+	case $caller in
+	chroot*) "$LAUNCHER" -o "$WORK/run" -- $caller "$WORK/blocks" 100 44004 >"$WORK/out" 2>"$WORK/err" ;;
+	*)
+		cp "$library" "$WORK/root/closed/" && chmod 700 "$WORK/root/closed" || exit 1
+		"$LAUNCHER" -o "$WORK/run" --library "$WORK/root/closed/libmemtrack-preload.so" -- \
+			$caller "$WORK/blocks" 100 44004 >"$WORK/out" 2>"$WORK/err"
+		;;
+	esac
+	tap_equal "no way to our library, by ${caller%% *}: the program ends as itself" 0 $?
+	tap_equal "no way to our library, by ${caller%% *}: nothing of ld.so on stderr" 0 "$(grep -c 'ld\.so' "$WORK/err")"
+	tap_check "no way to our library, by ${caller%% *}: it is listed, and why" \
+		grep -q '^memtrack: untracked: .*/blocks: it was started without us in LD_PRELOAD' "$WORK/err"
+done
 tap_equal "nothing of ours can be written by all" "" "$(find /dev/shm /run /tmp /var/tmp -maxdepth 1 -name 'memtrack*' -perm -2 2>/dev/null)"
 tap_done
