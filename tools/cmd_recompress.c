@@ -228,6 +228,7 @@ static int run_recompress(struct recompress *rc, const char *path, bool force,
 	if (ret)
 		return ret;
 	input->needs_whole = true;
+	input->copies = true;
 	mt_input_use(input, reading);
 	if (!rc->keep_frames)
 		rc->out.error = prepare_to_join(rc);

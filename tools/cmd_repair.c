@@ -181,6 +181,7 @@ static int run_repair(struct repair *repair, const char *path, bool force)
 	ret = mt_rewrite_open(&repair->out, input, path, force);
 	if (ret)
 		return ret;
+	input->copies = true;
 	mt_input_use(input, &reading);
 	mt_artifact_reader_observe(input->reader, observe, repair);
 	while (!repair->out.error && mt_input_next(input, &batch) > 0)

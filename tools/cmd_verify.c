@@ -68,7 +68,8 @@ static int replay_all(struct mt_verify *verify)
 			return ret;
 	}
 	/* In a cut frame the definition may have been in what is missing. */
-	if (verify->input.cut.kind == MT_DIAG_NONE && !verify->input.gap && !ret)
+	if (verify->input.cut.kind == MT_DIAG_NONE && !verify->input.half && !verify->input.gap &&
+	    !ret)
 		mt_replay_frame_end(verify->replay);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "common/format.h"
 #include "tools/command.h"
 #include "tools/text.h"
+#include "tools/wait.h"
 
 /* Progress is for long work: first after the one, then every so often. */
 #define PROGRESS_FIRST_NS 1000000000u
@@ -196,7 +197,11 @@ int mt_input_next(struct mt_input *input, struct mt_artifact_batch *ret_batch)
 		input->error = ret;
 		say_diag(input, diag);
 	} else if (!ret && diag->kind == MT_DIAG_CUT) {
-		input->cut = *diag;
+		/* What the recorder has half written is no damage. */
+		input->half = !input->copies && mt_input_state(input) == MT_INPUT_OPEN &&
+			      mt_wait_grows(input->reader, input->name);
+		if (!input->half)
+			input->cut = *diag;
 	}
 	input->given |= ret > 0;
 	if (ret > 0)

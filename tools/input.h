@@ -49,12 +49,14 @@ struct mt_input {
 	uint64_t missing; /* events of damaged frames that were not given, as far as known */
 	uint64_t missing_unknown; /* damaged frames of which it is not known */
 	struct mt_input_options options;
-	bool given;		 /* a batch, at least one */
-	bool stopped;		 /* at damage, by the options */
-	struct mt_diag cut;	 /* kind MT_DIAG_NONE: the file ends behind a whole frame */
-	bool gap;		 /* set when events are missing before the batch that was given */
-	int error;		 /* what made the reading fail for good, or 0 */
-	bool needs_whole;	 /* the command cannot go on behind damage */
+	bool given;	    /* a batch, at least one */
+	bool stopped;	    /* at damage, by the options */
+	struct mt_diag cut; /* kind MT_DIAG_NONE: the file does not end inside a frame, or half */
+	bool half;	    /* it does, in one that is being written */
+	bool gap;	    /* set when events are missing before the batch that was given */
+	int error;	    /* what made the reading fail for good, or 0 */
+	bool needs_whole;   /* the command cannot go on behind damage */
+	bool copies;	    /* the command's: its file lacks what is half written in ours */
 	bool writes_as_it_reads; /* the command's: no progress on a terminal that has its output */
 	bool progress;		 /* stderr is a terminal */
 	bool progress_shown;	 /* there is a line to be wiped */

@@ -16,6 +16,9 @@
 
 /* How often the file is looked at. */
 #define WAIT_NS 50000000
+/* A frame that is half written is whole in far less, if somebody writes it. */
+#define GROW_NS	   5000000
+#define GROW_LOOKS 40
 
 /* Whether the recorder that the file names has ended without closing it, as far as one can tell. */
 static bool recorder_is_gone(const struct mt_artifact_reader *reader)
@@ -67,4 +70,20 @@ int mt_wait_closed(const char *command, const char *path)
 		if (!last_look)
 			nanosleep(&pause, NULL);
 	}
+}
+
+bool mt_wait_grows(const struct mt_artifact_reader *reader, const char *path)
+{
+	const struct timespec pause = { .tv_nsec = GROW_NS };
+	struct stat st;
+	int i;
+
+	for (i = 0; i < GROW_LOOKS && !recorder_is_gone(reader); i++) {
+		if (stat(path, &st) || !S_ISREG(st.st_mode))
+			return false;
+		if ((uint64_t)st.st_size != mt_artifact_reader_totals(reader)->size)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
 }

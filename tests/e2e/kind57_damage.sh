@@ -76,6 +76,25 @@ for hint in $(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | cut -d: -f1); do
 done
 tap_equal "one bit in a frame of events ($flips times): it is said of which" "" "$unseen"
 tap_check "one bit in a frame of events: there were some" test $flips -ge 60
+# Inside the frame that its recorder is writing the file is not cut, but not closed: seen by another look at
+# it, as long as the recorder lives. Without more of it, and of the dead, it is cut as ever.
+"$LAUNCHER" -q --force -o "$WORK/live" -- sh -c '
+	until test "$(wc -c <"$1")" -gt 30000; do "$2" 1000 57 & sleep 0.1; done
+	cp "$1" "$3.whole"
+	for command in stat verify dump; do
+		head -c -1000 "$3.whole" >"$3"
+		{ sleep 0.05; tail -c 1000 "$3.whole" >>"$3"; } & "$4" $command "$3" 2>&1 >"$3.out" | grep -c "cut in frame"
+		wait
+	done
+	head -c -1000 "$3.whole" >"$3"
+	"$4" stat "$3" 2>&1 >"$3.out" | grep "cut in frame"
+	"$4" verify "$3.whole" 2>"$3.err" | tail -n 1' sh "$WORK/live" "$PROGRAMS/blocks" "$WORK/changed" "$MEMTRACK" \
+	</dev/null >"$WORK/said" 2>"$WORK/err"
+tap_equal "a frame that is half written is not called cut (stat, verify, dump)" "0 0 0" "$(head -n 3 "$WORK/said" | paste -sd' ')"
+tap_equal "one of which no more comes is" 1 "$(grep -c 'cut in frame' "$WORK/said")"
+tap_equal "the whole file was there" "verdict: not closed" "$(tail -n 1 "$WORK/said")"
+"$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+tap_equal "one whose recorder is gone is" "3 1" "$? $(grep -c 'cut in frame' "$WORK/err")"
 : >"$WORK/changed"
 "$MEMTRACK" stat "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
 tap_check "an empty file: refused" test $? -ge 1
