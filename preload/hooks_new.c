@@ -26,7 +26,6 @@ enum mode {
 };
 
 #define OPERATORS_FIRST MT_REAL_INDEX(new_one)
-#define NEW_END		(MT_REAL_INDEX(new_array_aligned_nothrow) + 1)
 #define OPERATORS_END	(MT_REAL_INDEX(delete_array_sized_aligned) + 1)
 
 static uint8_t modes[OPERATORS_END]; /* enum mode; relaxed: every thread finds the same */
@@ -91,16 +90,20 @@ static bool was_recorded(const struct mt_writer *writer, const struct mark *mark
 	return false;
 }
 
+/*
+ * What holds for one operator of a library holds for all of them: its deletes take what any of its
+ * news gave. (An allocator's own are recorded under the guard, whatever its news are.)
+ */
 static void learn(size_t index, enum mode mode)
 {
 	size_t i;
 
 	mt_store_relaxed(&modes[index], (uint8_t)mode);
-	if (mode != MODE_DIRECT || mt_real_same_owner(index, MT_REAL_INDEX(malloc)))
+	if (mt_real_same_owner(index, MT_REAL_INDEX(malloc)))
 		return;
-	for (i = NEW_END; i < OPERATORS_END; i++) {
+	for (i = OPERATORS_FIRST; i < OPERATORS_END; i++) {
 		if (mt_real_same_owner(index, i))
-			mt_store_relaxed(&modes[i], MODE_DIRECT);
+			mt_store_relaxed(&modes[i], (uint8_t)mode);
 	}
 }
 

@@ -96,4 +96,44 @@ $cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libheaded.so" "$WORK/headed.cc"
 tracked "a library's operators that keep a header" "$WORK/with_headed"
 tap_equal "a library's operators that keep a header: one block each, as malloc gave it" "0 1000 1000" \
 	"$(count_size run 4321) $(count_size run 4337) $(count_type run Free)"
+
+# Those that cut their blocks from one pool: each form is either seen or not, as its deletes are.
+cat >"$WORK/pooled.cc" <<'END'
+#include <cstdlib>
+#include <new>
+static char *at, *end;
+static void *cut(std::size_t size)
+{
+	if (static_cast<std::size_t>(end - at) < size) {
+		at = static_cast<char *>(malloc(1 << 20));
+		end = at + (1 << 20);
+	}
+	at += (size + 15) & ~15ul;
+	return at - ((size + 15) & ~15ul);
+}
+void *operator new(std::size_t size) { return cut(size); }
+void *operator new[](std::size_t size) { return cut(size); }
+void operator delete(void *) noexcept {}
+void operator delete[](void *) noexcept {}
+void operator delete(void *, std::size_t) noexcept {}
+void operator delete[](void *, std::size_t) noexcept {}
+END
+cat >"$WORK/cuts.cc" <<'END'
+struct one { char bytes[321]; };
+int main()
+{
+	for (int i = 0; i < 1000; i++) {
+		one *single = new one;
+		one *many = new one[3];
+
+		delete single;
+		delete[] many;
+	}
+	return 0;
+}
+END
+$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libpooled.so" "$WORK/pooled.cc" &&
+	$cxx -w -O0 -fno-builtin -o "$WORK/cuts" "$WORK/cuts.cc" "$WORK/libpooled.so" || exit 1
+tracked "a library's operators with a pool" "$WORK/cuts"
+tap_equal "a library's operators with a pool: what the pool is made of is there" 2 "$(count_size run 1048576)"
 tap_done
