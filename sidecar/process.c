@@ -195,6 +195,9 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 	if (node->image && mt_process_is_others(order, kev->pid, node->image))
 		return;
 	if (process && !process->exited) {
+		/* Each hello makes one, until the first has been applied. */
+		if (kev->exec_flags & MT_EXEC_GUESSED)
+			return;
 		/* The kernel's own word of a Fork that was taken for lost, or the other way. */
 		if ((process->fork_asked || node->image) &&
 		    process->parent_pid == kev->parent_pid) {

@@ -189,6 +189,25 @@ Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
 	finish("x0 m10 +5 f10 +6 m20");
 }
 
+/* A child that said hello for each of three images, before the first was looked at. */
+Test(order_forks, guesses_of_one_fork_make_one_process)
+{
+	struct mt_kev guessed;
+
+	close_bench();
+	open_image();
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	bench_put(&bench, &image, &one, 20, MT_REC_FORK_DONE, 1, CHILD);
+	put(&one, 30, MT_REC_MALLOC, 0x20);
+	bench.kernel_count = 3;
+	for (int i = 0; i < 3; i++) {
+		guessed = kernel_event(MT_KEV_FORK, CHILD, PID, 80 + (uint64_t)i);
+		guessed.exec_flags = MT_EXEC_GUESSED;
+		bench.kernel[i] = guessed;
+	}
+	finish("x0 m10 +5 m20");
+}
+
 /* perf has lost sight of the process: what it forks and executes is found out as without it. */
 Test(order_forks, unseen_process_tells_of_its_forks_and_images_itself)
 {
