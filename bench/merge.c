@@ -12,47 +12,17 @@
 
 #include "common/chunk_producer.h"
 #include "common/clock.h"
-#include "sidecar/encoder.h"
 #include "sidecar/order.h"
+#include "tests/one_batch.h"
 
 #define EVENTS	2000000u
 #define REPEATS 7
 #define THREADS 8
 
-/* A batch that goes round. */
-struct mt_encoder {
-	struct mt_batch *batch;
-	uint64_t events;
-};
-
-struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+static void pass_over(void *context, const struct mt_batch *batch)
 {
-	mt_batch_reset(encoder->batch);
-	return encoder->batch;
-}
-
-struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms)
-{
-	(void)timeout_ms; /* never waits */
-	return mt_encoder_take(encoder);
-}
-
-void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load)
-{
-	(void)encoder; /* is never behind */
-	*ret_load = (struct mt_encoder_load){ .workers = 1, .in_flight = 4 };
-}
-
-bool mt_encoder_moves(struct mt_encoder *encoder)
-{
-	(void)encoder; /* is never waited for */
-	return true;
-}
-
-void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
-{
-	encoder->events += batch->count;
-	mt_batch_reset(batch);
+	(void)context;
+	(void)batch;
 }
 
 struct merge_case {
@@ -138,7 +108,7 @@ static double run_once(const struct merge_case *merge_case)
 		.counter = mt_clock_detect(),
 		.max_wait_ms = 1000,
 	};
-	struct mt_encoder encoder = { .batch = mt_batch_new() };
+	struct mt_encoder encoder = { .batch = mt_batch_new(), .submitted = pass_over };
 	struct mt_order_options options = {
 		.encoder = &encoder,
 		.counter = mt_clock_detect(),

@@ -25,7 +25,8 @@ tests_fuzz_replay_fused_LDADD = libmtcommon.la $(ZSTD_LIBS)
 tests_fuzz_replay_merge_SOURCES = tests/fuzz/fuzz_merge.c $(fuzz_common)
 tests_fuzz_replay_merge_LDADD = libmtkernel.la libmtcommon.la
 tests_fuzz_replay_order_SOURCES = tests/fuzz/fuzz_order.c $(fuzz_common) \
-	tests/unit/order_support.c tests/unit/order_support.h common/chunk_producer.c
+	tests/unit/order_support.c tests/unit/order_support.h $(one_batch) \
+	common/chunk_producer.c
 tests_fuzz_replay_order_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 tests_fuzz_replay_order_LDADD = libmtorder.la libmtencoder.la libmtcommon.la
 
@@ -40,7 +41,7 @@ fuzz_sources_frame_dec = common/*.c
 fuzz_sources_fused = tests/unit/fused_support.c common/*.c
 fuzz_sources_merge = sidecar/kernel_merge.c sidecar/kernel_queue.c sidecar/patience.c common/*.c
 fuzz_sources_order = $(filter %.c,$(libmtorder_la_SOURCES)) tests/unit/order_support.c \
-	sidecar/batch.c sidecar/patience.c common/*.c
+	tests/one_batch.c sidecar/batch.c sidecar/patience.c common/*.c
 
 # One target, built and searched: make fuzz-order FUZZ_SECONDS=60. New inputs are kept in the build
 # folder; the corpus is added to by hand, small.

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
+# An object of its own: from a library the linker could take the real encoder instead.
+one_batch = tests/one_batch.c tests/one_batch.h
 # The order engine: streams -> one order.
 if HAVE_CRITERION
 order_tests = tests/unit/test_clock tests/unit/test_liveness tests/unit/test_order \
@@ -29,27 +31,28 @@ libmtordertest_la_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 libmtordertest_la_LIBADD = libmtorder.la libmtencoder.la libmtcommon.la
 order_test_cflags = $(AM_CFLAGS) $(CRITERION_CFLAGS) $(URCU_CFLAGS)
 order_test_libs = libmtordertest.la $(CRITERION_LIBS)
-tests_unit_test_order_SOURCES = tests/unit/test_order.c
+tests_unit_test_order_SOURCES = tests/unit/test_order.c $(one_batch)
 tests_unit_test_order_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_LDADD = $(order_test_libs)
-tests_unit_test_order_clocks_SOURCES = tests/unit/test_order_clocks.c
+tests_unit_test_order_clocks_SOURCES = tests/unit/test_order_clocks.c $(one_batch)
 tests_unit_test_order_clocks_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_clocks_LDADD = $(order_test_libs)
-tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c
+tests_unit_test_order_ends_SOURCES = tests/unit/test_order_ends.c $(one_batch)
 tests_unit_test_order_ends_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_ends_LDADD = $(order_test_libs)
-tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c
+tests_unit_test_order_forks_SOURCES = tests/unit/test_order_forks.c $(one_batch)
 tests_unit_test_order_forks_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_forks_LDADD = $(order_test_libs)
-tests_unit_test_order_pidns_SOURCES = tests/unit/test_order_pidns.c
+tests_unit_test_order_pidns_SOURCES = tests/unit/test_order_pidns.c $(one_batch)
 tests_unit_test_order_pidns_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_pidns_LDADD = $(order_test_libs)
-tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c
+tests_unit_test_order_realloc_SOURCES = tests/unit/test_order_realloc.c $(one_batch)
 tests_unit_test_order_realloc_CFLAGS = $(order_test_cflags)
 tests_unit_test_order_realloc_LDADD = $(order_test_libs)
 endif
 check_PROGRAMS += tests/stress/order_exchange
 TESTS += tests/stress/order_exchange
-tests_stress_order_exchange_SOURCES = tests/stress/order_exchange.c common/chunk_producer.c
+tests_stress_order_exchange_SOURCES = tests/stress/order_exchange.c $(one_batch) \
+	common/chunk_producer.c
 tests_stress_order_exchange_CFLAGS = $(AM_CFLAGS) $(URCU_CFLAGS)
 tests_stress_order_exchange_LDADD = libmtorder.la libmtencoder.la libmtcommon.la

@@ -18,8 +18,8 @@
 
 #include "common/chunk_producer.h"
 #include "common/clock.h"
-#include "sidecar/encoder.h"
 #include "sidecar/order.h"
+#include "tests/one_batch.h"
 
 #define BLOCKS	  4096u
 #define MAILBOX	  64u
@@ -27,16 +27,14 @@
 #define ADDRESS	  UINT64_C(0x7f0000000000)
 #define BLOCK	  64u
 
-/* The engine's encoder: checks what comes out. */
-struct mt_encoder {
-	struct mt_batch *batch;
+/* Checks what comes out. */
+static struct {
 	uint64_t events, contradictions, out_of_place, backwards;
 	uint64_t last_ns;
 	uint64_t allocations[BLOCKS];
 	bool live[BLOCKS];
-};
+} checker;
 
-static struct mt_encoder checker;
 static int failures;
 
 static void must(bool held, const char *what)
@@ -75,38 +73,15 @@ static void release(uint64_t addr)
 	checker.live[block] = false;
 }
 
-struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+static void check(void *context, const struct mt_batch *batch)
 {
-	mt_batch_reset(encoder->batch);
-	return encoder->batch;
-}
-
-struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms)
-{
-	(void)timeout_ms; /* never waits */
-	return mt_encoder_take(encoder);
-}
-
-void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load)
-{
-	(void)encoder; /* is never behind */
-	*ret_load = (struct mt_encoder_load){ .workers = 1, .in_flight = 4 };
-}
-
-bool mt_encoder_moves(struct mt_encoder *encoder)
-{
-	(void)encoder; /* is never waited for */
-	return true;
-}
-
-void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
-{
+	(void)context;
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const struct mt_event *event = &batch->events[i];
 
-		encoder->backwards += event->timestamp_ns < encoder->last_ns;
-		encoder->last_ns = event->timestamp_ns;
-		encoder->events++;
+		checker.backwards += event->timestamp_ns < checker.last_ns;
+		checker.last_ns = event->timestamp_ns;
+		checker.events++;
 		if (event->type == MT_EVENT_REALLOC && event->flags & MT_EVENT_HAS_OLD &&
 		    event->aux != 0)
 			release(event->aux);
@@ -115,8 +90,9 @@ void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 		if (event->type == MT_EVENT_FREE)
 			release(event->addr);
 	}
-	mt_batch_reset(batch);
 }
+
+static struct mt_encoder encoder = { .submitted = check };
 
 /* A simple allocator: one stack under a lock, with the shadow counters of its blocks. */
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -263,7 +239,7 @@ static struct mt_order *order_start(struct mt_shm *ret_shm, uint64_t pool_bytes)
 		.max_wait_ms = 60000,
 	};
 	struct mt_order_options options = {
-		.encoder = &checker,
+		.encoder = &encoder,
 		.counter = counter,
 		.max_liveness_bytes = UINT64_C(64) << 20,
 		.max_chunk_bytes = UINT64_C(256) << 20,
@@ -273,8 +249,8 @@ static struct mt_order *order_start(struct mt_shm *ret_shm, uint64_t pool_bytes)
 	struct mt_order *order;
 
 	memset(&checker, 0, sizeof(checker));
-	checker.batch = mt_batch_new();
-	must(checker.batch != NULL, "mt_batch_new");
+	encoder.batch = mt_batch_new();
+	must(encoder.batch != NULL, "mt_batch_new");
 	must(mt_shm_create(&shm_options, ret_shm) == 0, "mt_shm_create");
 	/* The same mapping for both sides: TSan does not see through two. */
 	must(mt_producer_open(ret_shm->header, ret_shm->layout.total_bytes, &producer) == 0,
@@ -300,7 +276,7 @@ static void claim_process(void)
 static void order_stop(struct mt_order *order)
 {
 	mt_order_free(order);
-	mt_batch_free(checker.batch);
+	mt_batch_free(encoder.batch);
 }
 
 static void run_exchange(struct mt_order_stats *ret_stats)

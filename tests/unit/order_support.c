@@ -7,16 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sidecar/encoder.h"
 #include "sidecar/order_impl.h"
-
-/* The engine's encoder: one batch that goes round. */
-struct mt_encoder {
-	struct bench *bench;
-	struct mt_batch *batch;
-};
-
-static struct mt_encoder fake;
+#include "tests/one_batch.h"
 
 static void must(bool held, const char *what)
 {
@@ -26,33 +18,9 @@ static void must(bool held, const char *what)
 	abort();
 }
 
-struct mt_batch *mt_encoder_take(struct mt_encoder *encoder)
+static void keep(void *context, const struct mt_batch *batch)
 {
-	mt_batch_reset(encoder->batch);
-	return encoder->batch;
-}
-
-struct mt_batch *mt_encoder_take_within(struct mt_encoder *encoder, unsigned timeout_ms)
-{
-	(void)timeout_ms; /* never waits */
-	return mt_encoder_take(encoder);
-}
-
-void mt_encoder_load(struct mt_encoder *encoder, struct mt_encoder_load *ret_load)
-{
-	(void)encoder; /* is never behind */
-	*ret_load = (struct mt_encoder_load){ .workers = 1, .in_flight = 4 };
-}
-
-bool mt_encoder_moves(struct mt_encoder *encoder)
-{
-	(void)encoder; /* is never waited for */
-	return true;
-}
-
-void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
-{
-	struct bench *bench = encoder->bench;
+	struct bench *bench = context;
 
 	if (bench->count + batch->count > bench->space) {
 		bench->space = 2 * (bench->count + batch->count);
@@ -63,8 +31,9 @@ void mt_encoder_submit(struct mt_encoder *encoder, struct mt_batch *batch)
 		memcpy(bench->events + bench->count, batch->events,
 		       batch->count * sizeof(*bench->events));
 	bench->count += batch->count;
-	mt_batch_reset(batch);
 }
+
+static struct mt_encoder encoder = { .submitted = keep };
 
 static int give_kernel_events(void *context)
 {
@@ -80,7 +49,7 @@ static int give_kernel_events(void *context)
 void bench_open(struct bench *bench, const struct bench_options *options)
 {
 	struct mt_order_options order = {
-		.encoder = &fake,
+		.encoder = &encoder,
 		.counter = MT_COUNTER_MONOTONIC,
 		.kernel_events = options->kernel_events,
 		.max_liveness_bytes = options->max_liveness_bytes ? options->max_liveness_bytes
@@ -92,9 +61,9 @@ void bench_open(struct bench *bench, const struct bench_options *options)
 	};
 
 	memset(bench, 0, sizeof(*bench));
-	fake.bench = bench;
-	fake.batch = mt_batch_new();
-	must(fake.batch != NULL, "mt_batch_new");
+	encoder.context = bench;
+	encoder.batch = mt_batch_new();
+	must(encoder.batch != NULL, "mt_batch_new");
 	must(mt_order_new(&order, &bench->order) == 0, "mt_order_new");
 	/* Nobody has the numbers of our processes: /proc must not be asked. */
 	bench->order->checked_ns = UINT64_MAX / 2;
@@ -104,7 +73,7 @@ void bench_open(struct bench *bench, const struct bench_options *options)
 void bench_close(struct bench *bench)
 {
 	mt_order_free(bench->order);
-	mt_batch_free(fake.batch);
+	mt_batch_free(encoder.batch);
 	free(bench->events);
 }
 
