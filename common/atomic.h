@@ -13,6 +13,7 @@
 #define mt_store_release(p, v)	  __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define mt_add_relaxed(p, v)	  __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 #define mt_add_acq_rel(p, v)	  __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
+#define mt_or_relaxed(p, v)	  __atomic_fetch_or((p), (v), __ATOMIC_RELAXED)
 #define mt_sub_acq_rel(p, v)	  __atomic_fetch_sub((p), (v), __ATOMIC_ACQ_REL)
 #define mt_exchange_acq_rel(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 #define mt_cas_acq_rel(p, want, v) \

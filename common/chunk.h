@@ -29,8 +29,8 @@
  * Which field who writes:
  *   producer (owner of the slot)   slot: all but `state` FREE; chunk: all
  *   producers, any                 free_head (pop), bump, thread_free_head (pop), thread_bump,
- *                                  proc_* likewise, waiters, drop_latch, the lost counters of a
- *                                  process slot and of the header
+ *                                  proc_* likewise, waiters, drop_latch, past_us, the lost
+ *                                  counters of a process slot and of the header
  *   consumer                       heartbeat, limit, closed, starved, free_head (push), links,
  *                                  thread_free_head (push), proc_free_head (push),
  *                                  slot.state = FREE, wake
@@ -114,6 +114,12 @@ enum mt_lost {
 	MT_LOST_LATE,	 /* recorded, but its process's Exit had to be written before it; counted by
 			    the sidecar alone */
 	MT_LOST_CAUSES
+};
+
+/* By what libraries of an image were opened that bind malloc past us. */
+enum mt_past {
+	MT_PAST_DEEPBIND = 1 << 0, /* RTLD_DEEPBIND: their own libc comes before us */
+	MT_PAST_DLMOPEN = 1 << 1,  /* in another namespace, which has a libc of its own */
 };
 
 /* What a record says. */
@@ -234,7 +240,8 @@ struct mt_shm_header {
 	uint64_t proc_free_head;
 	uint32_t thread_bump; /* slots ever handed out; may run past thread_count: clamp */
 	uint32_t proc_bump;
-	uint32_t reserved4[10];
+	uint32_t past_us; /* enum mt_past; bits are only added */
+	uint32_t reserved4[9];
 	uint64_t lost[8]; /* what no slot could count */
 };
 

@@ -407,6 +407,12 @@ void mt_consumer_image_lost(const struct mt_consumer *consumer, uint64_t *lost)
 	add_lost(consumer->shm.header->lost, lost);
 }
 
+uint32_t mt_consumer_past_us(const struct mt_consumer *consumer)
+{
+	return mt_load_relaxed(&consumer->shm.header->past_us) &
+	       (MT_PAST_DEEPBIND | MT_PAST_DLMOPEN);
+}
+
 void mt_consumer_retire_thread(struct mt_consumer *consumer, struct mt_stream *stream)
 {
 	struct mt_thread_slot *slot = mt_shm_thread(&consumer->shm, stream->slot);

@@ -145,6 +145,9 @@ void mt_consumer_thread_lost(const struct mt_consumer *consumer, uint32_t slot, 
 void mt_consumer_proc_lost(const struct mt_consumer *consumer, uint32_t slot, uint64_t *lost);
 void mt_consumer_image_lost(const struct mt_consumer *consumer, uint64_t *lost);
 
+/* The bits of enum mt_past that the image has set, and no others. */
+uint32_t mt_consumer_past_us(const struct mt_consumer *consumer);
+
 /* The thread is gone and all is read: takes its chunks back and frees the slot. */
 void mt_consumer_retire_thread(struct mt_consumer *consumer, struct mt_stream *stream);
 void mt_consumer_retire_proc(struct mt_consumer *consumer, uint32_t slot);

@@ -137,25 +137,6 @@ static void mark_seen(struct mt_coverage *coverage, struct process *process)
 	}
 }
 
-static enum mt_untracked_reason reason_of(const struct process *process)
-{
-	uint32_t flags = process->exec_flags;
-
-	if (process->explained)
-		return process->reason;
-	if (!(flags & MT_EXEC_KNOWN))
-		return MT_UNTRACKED_UNKNOWN;
-	if (flags & MT_EXEC_FOREIGN)
-		return MT_UNTRACKED_FOREIGN;
-	if (flags & MT_EXEC_SECURE)
-		return MT_UNTRACKED_SECURE;
-	if (flags & MT_EXEC_NO_INTERP)
-		return MT_UNTRACKED_STATIC;
-	if (flags & MT_EXEC_NO_PRELOAD)
-		return MT_UNTRACKED_ENVIRONMENT;
-	return MT_UNTRACKED_UNKNOWN;
-}
-
 static void count(struct mt_coverage *coverage, enum mt_untracked_reason reason, bool more)
 {
 	uint64_t *total = mt_untracked_is_not_loaded(reason) ? &coverage->totals.not_loaded
@@ -191,7 +172,9 @@ static bool was_killed_early(const struct process *process, const struct mt_kev 
 static void add_untracked(struct mt_coverage *coverage, struct process *process,
 			  enum mt_untracked_reason early)
 {
-	enum mt_untracked_reason reason = reason_of(process);
+	enum mt_untracked_reason reason =
+		process->explained ? process->reason
+				   : mt_untracked_reason_of_exec(process->exec_flags);
 	struct mt_untracked *entry;
 	bool listed;
 
@@ -368,7 +351,7 @@ static struct mt_untracked *find_over(struct mt_coverage *coverage, const struct
 		struct mt_untracked *entry = &coverage->untracked[i];
 
 		if ((i < coverage->listed || i >= UNTRACKED_MAX) && entry->pid == pid &&
-		    entry->time_ns <= time_ns)
+		    entry->time_ns <= time_ns && !mt_untracked_is_in_part(entry->reason))
 			return entry;
 	}
 	return NULL;
@@ -425,11 +408,23 @@ void mt_coverage_hello(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns
 	pthread_mutex_unlock(&coverage->lock);
 }
 
+/* An image that no process waits for. */
+static void add_alone(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, const char *path,
+		      enum mt_untracked_reason reason)
+{
+	struct process alone = {
+		.pid = pid, .explained = true, .reason = reason, .exec_ns = time_ns
+	};
+
+	alone.path = path ? strdup(path) : NULL;
+	add_untracked(coverage, &alone, MT_UNTRACKED_UNKNOWN);
+	free(alone.path);
+}
+
 /* Without kernel events there is no exec to wait for: the image is untracked here and now. */
 static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, const char *path,
 		    enum mt_untracked_reason reason)
 {
-	struct process alone = { .pid = pid, .explained = true, .reason = reason };
 	struct process *process;
 
 	pthread_mutex_lock(&coverage->lock);
@@ -443,10 +438,7 @@ static void explain(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns, c
 				process->exec_ns = time_ns;
 		}
 	} else {
-		alone.exec_ns = time_ns;
-		alone.path = path ? strdup(path) : NULL;
-		add_untracked(coverage, &alone, MT_UNTRACKED_UNKNOWN);
-		free(alone.path);
+		add_alone(coverage, pid, time_ns, path, reason);
 	}
 	pthread_mutex_unlock(&coverage->lock);
 }
@@ -496,6 +488,15 @@ void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *pa
 	explain(coverage, pid, 0, path, reason);
 }
 
+void mt_coverage_in_part(struct mt_coverage *coverage, pid_t pid, const char *path,
+			 enum mt_untracked_reason reason)
+{
+	pthread_mutex_lock(&coverage->lock);
+	coverage->totals.tracked--; /* its hello may be counted only later */
+	add_alone(coverage, pid, 0, path, reason);
+	pthread_mutex_unlock(&coverage->lock);
+}
+
 bool mt_coverage_is_seen(struct mt_coverage *coverage, pid_t pid)
 {
 	const struct process *process;
@@ -526,8 +527,7 @@ static void look_again(struct mt_coverage *coverage, struct mt_untracked *entry)
 
 	if (!entry->path || entry->path[0] != '/')
 		return;
-	/* Whose ids it had is not known here; that a set-ID bit mattered only the kernel can say.
-	 */
+	/* Whose ids it had is not known; that a set-ID bit mattered only the kernel can say. */
 	mt_command_check(entry->path, 0, 0, &command);
 	reason = mt_untracked_reason_of(command.kind);
 	if (reason == MT_UNTRACKED_UNKNOWN || reason == MT_UNTRACKED_SECURE)

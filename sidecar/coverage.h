@@ -34,6 +34,9 @@ enum mt_untracked_reason {
 	MT_UNTRACKED_REFUSED,	/* it said hello, and there was no room for it */
 	MT_UNTRACKED_WAITED,	/* it said hello to a sidecar that stood still, and went on */
 	MT_UNTRACKED_ELSEWHERE, /* it loaded our library, and said no hello to us */
+	/* Of images that are recorded but for what such libraries allocate. */
+	MT_UNTRACKED_DEEPBIND, /* opened with RTLD_DEEPBIND */
+	MT_UNTRACKED_DLMOPEN,  /* opened by dlmopen into another namespace */
 	/* Of images that had no time to load our library. No heap event of theirs is missing. */
 	MT_UNTRACKED_ENDED,    /* killed before */
 	MT_UNTRACKED_STARTING, /* the recording ended before */
@@ -81,6 +84,13 @@ void mt_coverage_hello_in_vain(struct mt_coverage *coverage, pid_t pid, uint64_t
 void mt_coverage_hello_undone(struct mt_coverage *coverage, pid_t pid, uint64_t time_ns,
 			      enum mt_untracked_reason reason);
 
+/*
+ * An image that counts as tracked turned out to be so in part: it is listed, and counted with the
+ * untracked ones instead. `path`: may be NULL. Its process may be over, or run another image.
+ */
+void mt_coverage_in_part(struct mt_coverage *coverage, pid_t pid, const char *path,
+			 enum mt_untracked_reason reason);
+
 /* The image of `pid` is untracked for a reason that the kernel does not see. */
 void mt_coverage_explain(struct mt_coverage *coverage, pid_t pid, const char *path,
 			 enum mt_untracked_reason reason);
@@ -96,6 +106,9 @@ void mt_coverage_totals(struct mt_coverage *coverage, struct mt_coverage_totals 
 /* Is it one that had no time to load our library? */
 bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason);
 
+/* Is it recorded in part? */
+bool mt_untracked_is_in_part(enum mt_untracked_reason reason);
+
 /*
  * After finish: the untracked images, those that had no time among them, oldest first (at most
  * 1,000 are listed, all are counted).
@@ -105,6 +118,9 @@ size_t mt_coverage_untracked(const struct mt_coverage *coverage,
 
 /* Writes at most `max` numbers of processes that are alive; returns how many are. */
 size_t mt_coverage_alive_list(struct mt_coverage *coverage, pid_t *pids, size_t max);
+
+/* What the kernel saw at the exec: `flags` as in struct mt_kev. */
+enum mt_untracked_reason mt_untracked_reason_of_exec(uint32_t flags);
 
 /* What makes a file one that cannot be tracked; unknown when nothing does. */
 enum mt_untracked_reason mt_untracked_reason_of(enum mt_command_kind kind);

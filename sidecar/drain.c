@@ -372,6 +372,18 @@ static bool image_is_over(const struct mt_image *image)
 	return image->users == 0 && image->bind_count == 0 && image->queued == 0;
 }
 
+static void look_past_us(struct mt_order *order, struct mt_image *image)
+{
+	uint32_t past_us = mt_consumer_past_us(&image->consumer);
+
+	if (past_us == 0 || image->past_us_told)
+		return;
+	image->past_us_told = true;
+	if (order->options.on_past_us)
+		order->options.on_past_us(order->options.drain_context, image->pid, image->path,
+					  past_us);
+}
+
 static void collect_image(struct mt_order *order, struct mt_image *image)
 {
 	uint64_t lost[MT_LOST_CAUSES] = { 0 };
@@ -380,6 +392,7 @@ static void collect_image(struct mt_order *order, struct mt_image *image)
 		order->sink.stats.unread_streams += image->consumer.threads.unfound;
 		image->consumer.threads.unfound = 0;
 	}
+	look_past_us(order, image);
 	mt_consumer_image_lost(&image->consumer, lost);
 	collect(order, image->process, lost, image->lost);
 }

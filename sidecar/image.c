@@ -52,6 +52,7 @@ void mt_image_free(struct mt_order *order, struct mt_image *image)
 	free(image->readers);
 	mt_pages_free(image->binds, mt_image_binds_bytes(&image->consumer.shm));
 	mt_consumer_fini(&image->consumer);
+	free(image->path);
 	free(image);
 }
 

@@ -2,8 +2,11 @@
 #include "sidecar/order.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/pages.h"
 #include "sidecar/image.h"
@@ -84,6 +87,17 @@ void mt_order_free(struct mt_order *order)
 	free(order);
 }
 
+/* Whoever is told of it later may find the process gone. */
+static char *path_of(pid_t pid)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	len = readlink(link, path, sizeof(path));
+	return len > 0 ? strndup(path, (size_t)len) : NULL;
+}
+
 int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t pid,
 		       const struct mt_hello *hello)
 {
@@ -106,7 +120,9 @@ int mt_order_add_image(struct mt_order *order, const struct mt_shm *shm, pid_t p
 	mt_consumer_look_at(&image->consumer, MT_UNATTACHED_SLOTS);
 	image->pid = pid;
 	image->hello_ns = hello->time_ns;
+	image->path = path_of(pid);
 	image->root = (hello->flags & MT_HELLO_ROOT) != 0;
+	image->past_us_told = (hello->flags & MT_HELLO_BYPASSED) != 0; /* it is listed */
 	image->nested = hello->pid != pid;
 	pthread_mutex_lock(&order->intake_lock);
 	image->next = order->intake;

@@ -44,6 +44,12 @@ struct mt_order_options {
 	 * such a one as well. With drain_context; NULL: nobody wants to know.
 	 */
 	void (*on_unseen)(void *context, pid_t pid);
+	/*
+	 * An image that is recorded has opened libraries that bind malloc past us: once for each
+	 * image, but for those that said MT_HELLO_BYPASSED. `past_us`: of enum mt_past. `path`: of
+	 * its executable, or NULL. With drain_context; NULL: nobody wants to know.
+	 */
+	void (*on_past_us)(void *context, pid_t pid, const char *path, uint32_t past_us);
 };
 
 /* A process of the tree: what `closed` metadata says of it. */

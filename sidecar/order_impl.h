@@ -63,9 +63,8 @@ struct mt_bind {
 	struct mt_bind *next;	    /* of the process, or of those that wait */
 	struct mt_reader *readers;
 	struct mt_proc_claim claim;
-	int32_t pid, parent_pid; /* as we see them; 0: not known, or claim.pid */
-	uint64_t since_ns;	 /* noticed */
-	uint64_t since_round;
+	int32_t pid, parent_pid;	/* as we see them; 0: not known, or claim.pid */
+	uint64_t since_ns, since_round; /* noticed */
 	uint64_t lost[MT_LOST_CAUSES];
 	uint32_t reader_count;
 	bool root;	 /* of the process that registered the image */
@@ -88,15 +87,16 @@ struct mt_image {
 	uint32_t queued;	/* events of our side that point here */
 	pid_t pid;		/* who registered */
 	uint64_t hello_ns;
-	uint64_t since_ns;    /* taken in */
-	uint64_t since_round; /* the same */
-	bool root;	      /* MT_HELLO_ROOT */
-	bool attached;	      /* its Exec was written: the streams may come */
-	bool nested;	      /* it counts processes in another PID namespace */
-	bool has_foreign;     /* it has a slot whose process does so */
-	bool exec_asked;      /* an Exec from our side is in the queue */
-	bool refused;	      /* too much of it waited */
-	bool abandoned;	      /* its process ended without recording */
+	uint64_t since_ns, since_round; /* taken in */
+	char *path;			/* of the executable; NULL: not known */
+	bool root;			/* MT_HELLO_ROOT */
+	bool past_us_told;		/* options.on_past_us was called, or is not to be */
+	bool attached;			/* its Exec was written: the streams may come */
+	bool nested;			/* it counts processes in another PID namespace */
+	bool has_foreign;		/* it has a slot whose process does so */
+	bool exec_asked;		/* an Exec from our side is in the queue */
+	bool refused;			/* too much of it waited */
+	bool abandoned;			/* its process ended without recording */
 	bool alive_held;
 	bool lacks_binds;	    /* there was no memory for one of them */
 	struct mt_process *process; /* who attached it: its root */

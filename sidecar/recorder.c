@@ -120,6 +120,15 @@ static void on_unseen(void *context, pid_t pid)
 	watch_unseen(recorder, pid);
 }
 
+static void on_past_us(void *context, pid_t pid, const char *path, uint32_t past_us)
+{
+	struct mt_recorder *recorder = context;
+
+	mt_coverage_in_part(recorder->options.coverage, pid, path,
+			    past_us & MT_PAST_DEEPBIND ? MT_UNTRACKED_DEEPBIND
+						       : MT_UNTRACKED_DLMOPEN);
+}
+
 /* Without kernel events the order engine is told what the watch finds. */
 static void on_ended(void *context, pid_t pid)
 {
@@ -259,6 +268,7 @@ int mt_recorder_new(const struct mt_recorder_options *options, struct mt_recorde
 	recorder->options.order.drain = drain;
 	recorder->options.order.drain_context = recorder;
 	recorder->options.order.on_unseen = on_unseen;
+	recorder->options.order.on_past_us = on_past_us;
 	pthread_mutex_init(&recorder->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -321,7 +321,7 @@ static bool waited_in_vain(const struct mt_run *run, const struct mt_hello *hell
 						mt_room_was_held(&run->room, hello->time_ns));
 }
 
-static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *hello, int *ret_fd,
+static uint32_t take_in(struct mt_run *run, pid_t pid, struct mt_hello *hello, int *ret_fd,
 			uint64_t *ret_total_bytes)
 {
 	const struct mt_options *options = run->options;
@@ -348,6 +348,8 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns, MT_UNTRACKED_WAITED);
 		return MT_WELCOME_ENDED;
 	}
+	if (mt_allocator_is_own(run->allocator, pid))
+		hello->flags |= MT_HELLO_BYPASSED;
 	do {
 		err = mt_shm_create(&shm_options, &shm);
 	} while (err == -ENOMEM && mt_patience(false));
@@ -366,7 +368,7 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, const struct mt_hello *he
 			mt_recorder_mappings(run->recorder, pid);
 		}
 	}
-	if (err || (hello->flags & MT_HELLO_BYPASSED) || mt_allocator_is_own(run->allocator, pid))
+	if (err || (hello->flags & MT_HELLO_BYPASSED))
 		mt_coverage_hello_in_vain(run->coverage, pid, hello->time_ns,
 					  err ? MT_UNTRACKED_REFUSED : MT_UNTRACKED_ALLOCATOR);
 	else

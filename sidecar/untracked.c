@@ -9,6 +9,26 @@ bool mt_untracked_is_not_loaded(enum mt_untracked_reason reason)
 	return reason == MT_UNTRACKED_ENDED || reason == MT_UNTRACKED_STARTING;
 }
 
+bool mt_untracked_is_in_part(enum mt_untracked_reason reason)
+{
+	return reason == MT_UNTRACKED_DEEPBIND || reason == MT_UNTRACKED_DLMOPEN;
+}
+
+enum mt_untracked_reason mt_untracked_reason_of_exec(uint32_t flags)
+{
+	if (!(flags & MT_EXEC_KNOWN))
+		return MT_UNTRACKED_UNKNOWN;
+	if (flags & MT_EXEC_FOREIGN)
+		return MT_UNTRACKED_FOREIGN;
+	if (flags & MT_EXEC_SECURE)
+		return MT_UNTRACKED_SECURE;
+	if (flags & MT_EXEC_NO_INTERP)
+		return MT_UNTRACKED_STATIC;
+	if (flags & MT_EXEC_NO_PRELOAD)
+		return MT_UNTRACKED_ENVIRONMENT;
+	return MT_UNTRACKED_UNKNOWN;
+}
+
 enum mt_untracked_reason mt_untracked_reason_of(enum mt_command_kind kind)
 {
 	switch (kind) {
@@ -43,6 +63,8 @@ const char *mt_untracked_reason_name(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_REFUSED] = "no-room",
 		[MT_UNTRACKED_WAITED] = "sidecar-stood-still",
 		[MT_UNTRACKED_ELSEWHERE] = "elsewhere",
+		[MT_UNTRACKED_DEEPBIND] = "deepbind",
+		[MT_UNTRACKED_DLMOPEN] = "dlmopen",
 		[MT_UNTRACKED_ENDED] = MT_REASON_ENDED,
 		[MT_UNTRACKED_STARTING] = MT_REASON_STARTING,
 	};
@@ -65,6 +87,10 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
 		[MT_UNTRACKED_ELSEWHERE] =
 			"another run of memtrack records it, or it could not reach this one",
+		[MT_UNTRACKED_DEEPBIND] =
+			"in part: what it opened with RTLD_DEEPBIND calls malloc past ours",
+		[MT_UNTRACKED_DLMOPEN] =
+			"in part: what it opened by dlmopen has a malloc of its own",
 		[MT_UNTRACKED_ENDED] = "it ended before the library was loaded",
 		[MT_UNTRACKED_STARTING] = "the recording ended before it started",
 	};

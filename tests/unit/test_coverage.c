@@ -436,6 +436,37 @@ Test(coverage, hello_in_vain_ahead_of_its_exec)
 	mt_coverage_free(coverage);
 }
 
+/* Known late: the process may run the next image by then, or be gone, and another have its number.
+ */
+Test(coverage, image_that_was_tracked_in_part)
+{
+	struct mt_coverage *coverage = mt_coverage_new(true);
+	const struct mt_untracked *list;
+
+	mt_coverage_add_process(coverage, 10);
+	event(coverage, MT_KEV_EXEC, 10, 100, MT_EXEC_KNOWN, "/a");
+	mt_coverage_hello(coverage, 10, 150);
+	event(coverage, MT_KEV_EXEC, 10, 200, MT_EXEC_KNOWN, "/b");
+	mt_coverage_in_part(coverage, 10, "/a", MT_UNTRACKED_DEEPBIND);
+	mt_coverage_hello(coverage, 10, 250);
+	event(coverage, MT_KEV_EXIT, 10, 300, 0, NULL);
+	mt_coverage_in_part(coverage, 10, NULL, MT_UNTRACKED_DLMOPEN);
+	event(coverage, MT_KEV_FORK, 10, 400, 0, NULL);
+	event(coverage, MT_KEV_EXEC, 10, 410, MT_EXEC_KNOWN, "/c");
+	event(coverage, MT_KEV_EXIT, 10, 500, 0, NULL);
+	mt_coverage_hello(coverage, 10, 450); /* read late: that of /c */
+	mt_coverage_finish(coverage, END_NS);
+	cr_assert_eq(totals_of(coverage).tracked, 1);
+	cr_assert_eq(totals_of(coverage).untracked, 2);
+	cr_assert_eq(totals_of(coverage).by_reason[MT_UNTRACKED_DEEPBIND], 1);
+	cr_assert_eq(mt_coverage_untracked(coverage, &list), 2);
+	cr_assert_str_eq(list[0].path, "/a");
+	cr_assert_eq(list[0].reason, MT_UNTRACKED_DEEPBIND);
+	cr_assert_null(list[1].path);
+	cr_assert_eq(list[1].reason, MT_UNTRACKED_DLMOPEN);
+	mt_coverage_free(coverage);
+}
+
 Test(coverage, every_reason_has_a_name_and_a_text_of_its_own)
 {
 	for (int one = 0; one < MT_UNTRACKED_REASONS; one++)

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "sidecar/order_impl.h"
 #include "sidecar/pending.h"
 #include "tests/unit/order_fixture.h"
 
@@ -177,4 +178,43 @@ Test(order_ends, what_waits_for_a_round_is_bounded)
 	cr_assert(mt_order_has_room(bench.order, &moved_ns));
 	cr_assert_eq(bench.order->inbox_bytes, 0);
 	cr_assert_eq(bench.kernel_count, 0);
+}
+
+static unsigned told_past_us;
+static uint32_t said_past_us;
+
+static void note_past_us(void *context, pid_t pid, const char *path, uint32_t past_us)
+{
+	cr_assert_eq(context, &bench);
+	cr_assert_eq(pid, PID);
+	cr_assert_null(path);
+	told_past_us++;
+	said_past_us = past_us;
+}
+
+/* In the last moment too; of what the program can write there only what has a meaning. */
+Test(order_ends, libraries_that_bind_past_us_are_told_of_once)
+{
+	bench.order->options.on_past_us = note_past_us;
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench_image(&bench, &image, PID, 0);
+	image.producer.header->past_us = ~(uint32_t)(MT_PAST_DEEPBIND | MT_PAST_DLMOPEN);
+	bench_run(&bench);
+	image.producer.header->past_us = ~(uint32_t)MT_PAST_DEEPBIND;
+	kernel(MT_KEV_EXIT, PID, 0, 100);
+	bench_run(&bench);
+	bench_finish(&bench);
+	cr_assert_eq(told_past_us, 1);
+	cr_assert_eq(said_past_us, MT_PAST_DLMOPEN);
+}
+
+Test(order_ends, libraries_of_an_image_that_is_listed_are_not_told_of)
+{
+	bench.order->options.on_past_us = note_past_us;
+	kernel(MT_KEV_EXEC, PID, 0, 0);
+	bench_image(&bench, &image, PID, MT_HELLO_BYPASSED);
+	image.producer.header->past_us = MT_PAST_DEEPBIND;
+	bench_run(&bench);
+	bench_finish(&bench);
+	cr_assert_eq(told_past_us, 0);
 }
