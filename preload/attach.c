@@ -202,7 +202,8 @@ static int begin_recording(struct mt_thread *thread)
 	mt_image.mmap_events = (mt_image.producer.header->flags & MT_SHM_MMAP_EVENTS) != 0;
 	if (recording == MT_RECORDING_ON)
 		(void)mt_thread_adopt(thread); /* without a slot each record is counted as lost */
-	mt_store_release(&mt_image.recording, recording);
+	__atomic_store_n(&mt_image.recording, recording, __ATOMIC_SEQ_CST);
+	mt_image_tell_past_us(); /* seq_cst: see there */
 	if (recording == MT_RECORDING_ON)
 		mt_early_each_live(record_early, thread);
 	return 0;

@@ -77,12 +77,18 @@
 	X(void, siglongjmp, "siglongjmp", (void *, int)) \
 	X(void, __longjmp_chk, "__longjmp_chk", (void *, int))
 
+/* Found late where they are in a library of their own (glibc before 2.34) that came late. */
+#define MT_REAL_LOAD(X)                                  \
+	X(void *, dlopen, "dlopen", (const char *, int)) \
+	X(void *, dlmopen, "dlmopen", (long, const char *, int))
+
 #define MT_REAL_ALL(X)     \
 	MT_REAL_HEAP(X)    \
 	MT_REAL_NEW(X)     \
 	MT_REAL_DELETE(X)  \
 	MT_REAL_MAP(X)     \
 	MT_REAL_PROCESS(X) \
-	MT_REAL_JUMP(X)
+	MT_REAL_JUMP(X)    \
+	MT_REAL_LOAD(X)
 
 #endif

@@ -40,6 +40,8 @@ MT_HOOK void *MT_NAME(mmap64)(void *start, size_t len, int protection, int flags
 			      off_t offset);
 MT_HOOK int MT_NAME(munmap)(void *start, size_t len);
 MT_HOOK int MT_NAME(mlockall)(int flags);
+MT_HOOK void *MT_NAME(dlopen)(const char *file, int flags);
+MT_HOOK void *MT_NAME(dlmopen)(long lmid, const char *file, int flags);
 MT_HOOK pid_t MT_NAME(fork)(void);
 MT_HOOK pid_t MT_NAME(_Fork)(void);
 MT_HOOK int MT_NAME(execve)(const char *path, char *const arguments[], char *const environment[]);

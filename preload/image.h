@@ -46,6 +46,7 @@ struct mt_image {
 	uint32_t mmap_events; /* 0 or 1 */
 	uint32_t proc;	      /* our process slot + 1 */
 	uint32_t proc_generation;
+	uint32_t past_us;    /* enum mt_past, from the start; atomic */
 	int32_t tid_offset;  /* of the tid behind pthread_self(); 0: not known */
 	bool wipes_itself;   /* the kernel does not (qemu-user): our fork() wipes, others cannot */
 	uint64_t fork_count; /* the last number given to a fork; atomic */
@@ -55,5 +56,19 @@ struct mt_image {
 
 extern struct mt_wiped mt_wiped;
 extern struct mt_image mt_image;
+
+/*
+ * Says in the segment what is in past_us; nothing while there is none, nor once the image is
+ * untracked. Called after `recording` became what it stays, and after a change of past_us. One that
+ * adds a bit while another attaches: seq_cst, so that one of the two sees what the other stored.
+ */
+static inline void mt_image_tell_past_us(void)
+{
+	uint32_t recording = __atomic_load_n(&mt_image.recording, __ATOMIC_SEQ_CST);
+	uint32_t past_us = __atomic_load_n(&mt_image.past_us, __ATOMIC_SEQ_CST);
+
+	if (past_us != 0 && (recording == MT_RECORDING_ON || recording == MT_RECORDING_SANDBOX))
+		(void)mt_or_relaxed(&mt_image.producer.header->past_us, past_us);
+}
 
 #endif

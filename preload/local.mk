@@ -32,6 +32,7 @@ MT_SHIM_SOURCES = \
 	preload/hooks_fork.c \
 	preload/hooks_heap.c \
 	preload/hooks_jump.c \
+	preload/hooks_load.c \
 	preload/hooks_lock.c \
 	preload/hooks_map.c \
 	preload/hooks_new.c \

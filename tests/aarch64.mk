@@ -9,6 +9,7 @@ EMULATED_SH = \
 	tests/e2e/count_newdelete.sh \
 	tests/e2e/count_perl.sh \
 	tests/e2e/kind03_endings.sh \
+	tests/e2e/kind05_deepbind.sh \
 	tests/e2e/kind07_background.sh \
 	tests/e2e/kind08_small_shm.sh \
 	tests/e2e/kind12_closed_descriptors.sh \

@@ -122,7 +122,7 @@ E2E_TESTS = \
 	tests/e2e/kind02_fresh_environment.sh \
 	tests/e2e/kind03_endings.sh tests/e2e/kind03_any_moment.sh \
 	tests/e2e/kind04_fork_streams.sh \
-	tests/e2e/kind05_not_intercepted.sh \
+	tests/e2e/kind05_deepbind.sh tests/e2e/kind05_not_intercepted.sh \
 	tests/e2e/kind06_storm.sh \
 	tests/e2e/kind07_background.sh \
 	tests/e2e/kind08_small_shm.sh \
@@ -175,7 +175,7 @@ TESTS += $(LINT_TESTS) $(E2E_TESTS)
 EXTRA_DIST += $(LINT_TESTS) $(E2E_TESTS) docs/failure-kinds.md \
 	tests/tap.sh tests/lint/lib.sh tests/lint/faults.allow tests/lint/shim_undefined.allow \
 	tests/e2e/lib.sh tests/e2e/faults_lib.sh tests/e2e/artifact.py tests/e2e/compare.py \
-	tests/e2e/killed.py tests/e2e/made.py tests/e2e/memory.py tests/e2e/own_malloc.c \
+	tests/e2e/killed.py tests/e2e/made.py tests/e2e/memory.py tests/e2e/opener.c tests/e2e/own_malloc.c \
 	tests/e2e/places.py tests/e2e/stalled.py tests/e2e/standstill.py tests/e2e/stream.py \
 	tests/e2e/places_lib.sh tests/e2e/preloaded.c tests/e2e/tree.py tests/e2e/watched.py
 

@@ -451,10 +451,10 @@ Test(coverage, image_that_was_tracked_in_part)
 	mt_coverage_hello(coverage, 10, 250);
 	event(coverage, MT_KEV_EXIT, 10, 300, 0, NULL);
 	mt_coverage_in_part(coverage, 10, NULL, MT_UNTRACKED_DLMOPEN);
+	mt_coverage_hello(coverage, 10, 450); /* that of /c, ahead of its exec */
 	event(coverage, MT_KEV_FORK, 10, 400, 0, NULL);
 	event(coverage, MT_KEV_EXEC, 10, 410, MT_EXEC_KNOWN, "/c");
 	event(coverage, MT_KEV_EXIT, 10, 500, 0, NULL);
-	mt_coverage_hello(coverage, 10, 450); /* read late: that of /c */
 	mt_coverage_finish(coverage, END_NS);
 	cr_assert_eq(totals_of(coverage).tracked, 1);
 	cr_assert_eq(totals_of(coverage).untracked, 2);
