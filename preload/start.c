@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -157,6 +158,21 @@ static int launch_sidecar(const struct launch *launch)
 	return 0;
 }
 
+/* The sidecar is an orphan from its first moment on, and is not to become our child after all. */
+static int launch_past_us(const struct launch *launch)
+{
+	int reaps = 0;
+	int error;
+
+	(void)mt_syscall2(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&reaps); /* else we are none */
+	if (reaps != 0)
+		(void)mt_syscall2(SYS_prctl, PR_SET_CHILD_SUBREAPER, 0); /* cannot fail */
+	error = launch_sidecar(launch);
+	if (reaps != 0)
+		(void)mt_syscall2(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1); /* cannot fail */
+	return error;
+}
+
 /*
  * Reads one line, without its end. Returns 0 or a negative errno. Who writes may live on and say
  * nothing, and others than the sidecar may hold the pipe open (a script that started it).
@@ -202,7 +218,7 @@ static int run(struct launch *launch, char *value, size_t value_bytes)
 	ends[0] = mt_fd_raise(ends[0]);
 	ends[1] = mt_fd_raise(ends[1]);
 	launch->ready_fd = ends[1];
-	error = ends[0] < 0 || ends[1] < 0 ? -EMFILE : launch_sidecar(launch);
+	error = ends[0] < 0 || ends[1] < 0 ? -EMFILE : launch_past_us(launch);
 	if (ends[1] >= 0)
 		(void)mt_syscall1(SYS_close, ends[1]); /* the sidecar has its own */
 	if (error == 0)
@@ -232,6 +248,11 @@ int mt_start_sidecar(char *const *environment, char *value, size_t value_bytes)
 	char **cleaned;
 	int error;
 
+	/* Orphans become its children, and the kernel ends them with it. */
+	if (mt_syscall0(SYS_getpid) == 1) {
+		mt_start_complain("as process 1 it has to be started with memtrack-preload");
+		return -ECANCELED;
+	}
 	launch.wait_ns = (wait_ms < LEAST_MS ? LEAST_MS : wait_ms) * 1000000u;
 	while (environment[count] != NULL && count + 1 < MT_FOLLOW_POINTERS_MAX)
 		count++;

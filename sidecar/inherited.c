@@ -45,6 +45,7 @@ void mt_inherited_save(struct mt_inherited *ret_inherited)
 	ret_inherited->umask = umask(077);
 	umask(ret_inherited->umask);
 	prctl(PR_GET_PDEATHSIG, &ret_inherited->parent_death_signal);
+	prctl(PR_GET_CHILD_SUBREAPER, &ret_inherited->child_subreaper);
 }
 
 /* Soft limits that bind a helper with a descriptor and a mapping for each program it watches. */
@@ -61,6 +62,8 @@ void mt_inherited_change(const struct mt_inherited *inherited)
 	size_t i;
 	int sig;
 
+	if (inherited->child_subreaper)
+		prctl(PR_SET_CHILD_SUBREAPER, 0); /* orphans are the command's */
 	memset(&action, 0, sizeof(action));
 	for (sig = 1; sig < NSIG; sig++) {
 		action.sa_handler = sig == SIGPIPE || sig == SIGXFSZ ? SIG_IGN : SIG_DFL;
@@ -94,6 +97,8 @@ void mt_inherited_restore(const struct mt_inherited *inherited)
 	umask(inherited->umask);
 	if (inherited->parent_death_signal)
 		prctl(PR_SET_PDEATHSIG, inherited->parent_death_signal);
+	if (inherited->child_subreaper)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	memset(&action, 0, sizeof(action));
 	for (sig = 1; sig < NSIG; sig++) {
 		action.sa_handler = inherited->ignored[sig] ? SIG_IGN : SIG_DFL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the process was given by its caller and the sidecar changes for itself: signal mask,
- * dispositions, resource limits, umask, parent-death signal, and which of the descriptors 0 to 2
- * are closed. The command gets all of it as it was. What the sidecar leaves alone (nice,
- * oom_score_adj, the session, the process group) passes to the command by itself.
+ * dispositions, resource limits, umask, parent-death signal, whether it is a subreaper, and which
+ * of the descriptors 0 to 2 are closed. The command gets all of it as it was. What the sidecar
+ * leaves alone (nice, oom_score_adj, the session, the process group) passes to the command by
+ * itself.
  *
  * Threads: before others are started; restore in a forked child.
  */
@@ -22,6 +23,7 @@ struct mt_inherited {
 	bool limit_known[RLIMIT_NLIMITS];
 	mode_t umask;
 	int parent_death_signal;
+	int child_subreaper; /* 1: orphans below it become its children; exec keeps that */
 };
 
 /* Reads it all; puts /dev/null into closed descriptors 0 to 2, for this process alone. */

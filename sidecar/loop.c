@@ -123,6 +123,23 @@ static void reap(struct mt_loop *loop)
 	}
 }
 
+/*
+ * Who is process 1 of its namespace is given orphans, and nobody else takes them away. The command
+ * is left to reap().
+ */
+static void reap_orphans(const struct mt_loop *loop)
+{
+	const struct mt_child *child = loop->options.child;
+	siginfo_t info = { .si_pid = 0 };
+
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
+	       (!child || child->ended || info.si_pid != child->pid)) {
+		/* It has ended: this does not wait. */
+		waitpid(info.si_pid, NULL, 0);
+		info.si_pid = 0;
+	}
+}
+
 static void pass_on(const struct mt_loop *loop, const struct signalfd_siginfo *info)
 {
 	const struct mt_child *child = loop->options.child;
@@ -142,8 +159,10 @@ static void pass_on(const struct mt_loop *loop, const struct signalfd_siginfo *i
 static void on_signal(struct mt_loop *loop, const struct signalfd_siginfo *info)
 {
 	/* From the kernel it tells of our child; from a process it is one like any other. */
-	if (info->ssi_signo == SIGCHLD)
+	if (info->ssi_signo == SIGCHLD) {
 		reap(loop);
+		reap_orphans(loop);
+	}
 	if (loop->options.child) {
 		pass_on(loop, info);
 		return;
