@@ -140,6 +140,13 @@ static inline struct mt_rec mt_stream_peek(const struct mt_stream *stream)
 	return rec;
 }
 
+/* Programs may count wrongly: no sum of such counts comes round to 0. */
+static inline void mt_lost_add(uint64_t *total, uint64_t more)
+{
+	if (__builtin_add_overflow(*total, more, total))
+		*total = UINT64_MAX;
+}
+
 /* Adds a thread slot's lost counters to lost. */
 void mt_consumer_thread_lost(const struct mt_consumer *consumer, uint32_t slot, uint64_t *lost);
 void mt_consumer_proc_lost(const struct mt_consumer *consumer, uint32_t slot, uint64_t *lost);

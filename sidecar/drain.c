@@ -129,7 +129,7 @@ static void lose_reader(struct mt_order *order, struct mt_reader *reader)
 	struct mt_stream *stream = &reader->stream;
 
 	(void)mt_stream_note(&reader->bind->image->consumer, stream);
-	order->sink.stats.lost[MT_LOST_LATE] += stream->seen - stream->taken;
+	mt_lost_add(&order->sink.stats.lost[MT_LOST_LATE], stream->seen - stream->taken);
 	stream->stopped = true;
 	stream->seen = stream->covered = stream->taken;
 }
@@ -344,9 +344,9 @@ static void collect(struct mt_order *order, const struct mt_process *process, co
 		if (more == 0)
 			continue;
 		seen[i] = now[i];
-		order->sink.stats.lost[i] += more;
+		mt_lost_add(&order->sink.stats.lost[i], more);
 		if (process)
-			mt_process_record(order, process)->lost[i] += more;
+			mt_lost_add(&mt_process_record(order, process)->lost[i], more);
 	}
 }
 

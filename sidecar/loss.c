@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/chunk_consumer.h"
 #include "common/run_meta.h"
 
 void mt_loss_sum(const struct mt_order_stats *order, const struct mt_encoder_stats *encoder,
@@ -17,7 +18,7 @@ void mt_loss_sum(const struct mt_order_stats *order, const struct mt_encoder_sta
 	ret_loss->by_cause[MT_LOSS_AT_WRITE] = encoder->events_lost;
 	ret_loss->by_cause[MT_LOSS_AT_KERNEL] = order->kernel_lost;
 	for (i = 0; i < MT_LOSS_CAUSES; i++)
-		ret_loss->total += ret_loss->by_cause[i];
+		mt_lost_add(&ret_loss->total, ret_loss->by_cause[i]);
 	ret_loss->corrupt_streams = order->corrupt_streams;
 	ret_loss->unread_streams = order->unread_streams;
 }

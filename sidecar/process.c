@@ -289,8 +289,8 @@ void mt_reader_give_up(struct mt_order *order, struct mt_reader *reader)
 	struct mt_stream *stream = &reader->stream;
 	uint64_t left = stream->seen - stream->taken;
 
-	order->sink.stats.lost[MT_LOST_LATE] += left;
-	mt_process_record(order, reader->bind->process)->lost[MT_LOST_LATE] += left;
+	mt_lost_add(&order->sink.stats.lost[MT_LOST_LATE], left);
+	mt_lost_add(&mt_process_record(order, reader->bind->process)->lost[MT_LOST_LATE], left);
 	stream->stopped = true;
 	stream->seen = stream->covered = stream->taken;
 }

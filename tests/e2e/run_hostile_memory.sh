@@ -45,4 +45,11 @@ bounded 60 "$LAUNCHER" -o "$WORK/run" --max-wait 2 -- "$PROGRAMS/hostile" once 2
 tap_verdict "one stray write: the program goes on" $? "$WORK/err"
 tap_check "one stray write: the damage is said" grep -q 'overwrote the recording memory' "$WORK/err"
 tap_check "one stray write: the loss is counted" test "$(lost run)" -gt 1000000
+
+# No count of it hides what others lost, by coming round to 0.
+rm -f "$WORK/run"
+bounded 60 "$LAUNCHER" --require-complete -o "$WORK/run" -- "$PROGRAMS/hostile" counts 2>"$WORK/err" </dev/null
+tap_equal "a count of lost records that is too large: the run is not complete" 125 $?
+tap_equal "a count of lost records that is too large: so many, and not none" "1 18446744073709551615" \
+	"$(grep -c ', 18446744073709551615 lost' "$WORK/err") $(lost run)"
 tap_done
