@@ -27,6 +27,7 @@ struct search {
 	uint16_t owner[NAME_COUNT]; /* which object, counted from 1 */
 	uint32_t objects;	    /* seen so far */
 	bool behind_us;		    /* the walk has passed us, or all are looked at */
+	bool redirected;	    /* valgrind may have redirected our heap functions */
 };
 
 /* For a function that is looked up late. */
@@ -240,6 +241,16 @@ static void note_ahead(const struct mt_elf *elf)
 		ahead.malloc = NULL;
 }
 
+/*
+ * Valgrind's tools that have a heap of their own (memcheck, massif, dhat, ...) do not stand before
+ * the functions of others: they redirect them, ours too. This is how they name what they put in
+ * malloc's place in each object (valgrind's pub_tool_redir.h).
+ */
+static bool redirects(const struct mt_elf *elf)
+{
+	return mt_elf_find(elf, "_vgr10010ZU_VgSoSynsomalloc_malloc") != NULL;
+}
+
 static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 {
 	struct search *search = context;
@@ -250,6 +261,10 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 
 	(void)info_bytes; /* the members that we read were always there */
 	if (mt_range_has(&range, &mt_real)) {
+		/* What a call of ours comes to then shows whether it is redirected. */
+		if (search->redirected && dynamic != NULL &&
+		    mt_elf_open(info->dlpi_addr, dynamic, &elf))
+			note_ahead(&elf);
 		mt_objects.self = range;
 		mt_objects.self_path = info->dlpi_name;
 		search->behind_us = true;
@@ -267,10 +282,13 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *context)
 	}
 	if (range.from == getauxval(AT_BASE))
 		mt_objects.linker = range;
-	if (search->behind_us)
+	if (search->behind_us) {
 		search_object(search, &elf, &range);
-	else if (!executable && ahead.malloc == NULL)
-		note_ahead(&elf);
+	} else if (!executable) {
+		search->redirected = search->redirected || redirects(&elf);
+		if (ahead.malloc == NULL)
+			note_ahead(&elf);
+	}
 	return 0;
 }
 

@@ -52,9 +52,9 @@ bool mt_real_resolve(void);
 
 /*
  * Do the program's calls of malloc come to us? A library in front of us in LD_PRELOAD takes them,
- * and may pass them on (a counter, say) or not (an allocator). `may_call`: its malloc may be tried,
- * since nothing is in the middle of a call of it; where that is not so, the answer is no unless one
- * came. After the look-up, under MT_GUARD_CALL.
+ * and may pass them on (a counter, say) or not (an allocator); valgrind redirects them. `may_call`:
+ * its malloc may be tried, since nothing is in the middle of a call of it; where that is not so,
+ * the answer is no unless one came. After the look-up, under MT_GUARD_CALL.
  */
 bool mt_real_is_reached(bool may_call);
 
