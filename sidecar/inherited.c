@@ -44,6 +44,8 @@ void mt_inherited_save(struct mt_inherited *ret_inherited)
 	}
 	ret_inherited->umask = umask(077);
 	umask(ret_inherited->umask);
+	for (i = 0; i < MT_TIMERS; i++)
+		getitimer((__itimer_which_t)i, &ret_inherited->timers[i]);
 	prctl(PR_GET_PDEATHSIG, &ret_inherited->parent_death_signal);
 	prctl(PR_GET_CHILD_SUBREAPER, &ret_inherited->child_subreaper);
 }
@@ -57,11 +59,14 @@ void mt_inherited_change(const struct mt_inherited *inherited)
 	/* Faults of our own; and what is ignored, since a blocked signal is kept even so. */
 	static const int never[] = { SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGTRAP,
 				     SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ };
+	static const struct itimerval none;
 	struct sigaction action;
 	sigset_t mask;
 	size_t i;
 	int sig;
 
+	for (i = 0; i < MT_TIMERS; i++)
+		setitimer((__itimer_which_t)i, &none, NULL); /* they are the command's */
 	if (inherited->child_subreaper)
 		prctl(PR_SET_CHILD_SUBREAPER, 0); /* orphans are the command's */
 	memset(&action, 0, sizeof(action));
@@ -95,6 +100,8 @@ void mt_inherited_restore(const struct mt_inherited *inherited)
 		if (inherited->limit_known[raised[i]])
 			setrlimit((__rlimit_resource_t)raised[i], &inherited->limits[raised[i]]);
 	umask(inherited->umask);
+	for (i = 0; i < MT_TIMERS; i++)
+		setitimer((__itimer_which_t)i, &inherited->timers[i], NULL);
 	if (inherited->parent_death_signal)
 		prctl(PR_SET_PDEATHSIG, inherited->parent_death_signal);
 	if (inherited->child_subreaper)

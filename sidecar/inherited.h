@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the process was given by its caller and the sidecar changes for itself: signal mask,
- * dispositions, resource limits, umask, parent-death signal, whether it is a subreaper, and which
- * of the descriptors 0 to 2 are closed. The command gets all of it as it was. What the sidecar
- * leaves alone (nice, oom_score_adj, the session, the process group) passes to the command by
- * itself.
+ * dispositions, resource limits, umask, interval timers, parent-death signal, whether it is a
+ * subreaper, and which of the descriptors 0 to 2 are closed. The command gets all of it as it was.
+ * What the sidecar leaves alone (nice, oom_score_adj, the session, the process group) passes to the
+ * command by itself.
  *
  * Threads: before others are started; restore in a forked child.
  */
@@ -14,7 +14,10 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/types.h>
+
+#define MT_TIMERS (ITIMER_PROF + 1) /* ITIMER_REAL is 0 */
 
 struct mt_inherited {
 	sigset_t mask;
@@ -22,6 +25,7 @@ struct mt_inherited {
 	struct rlimit limits[RLIMIT_NLIMITS];
 	bool limit_known[RLIMIT_NLIMITS];
 	mode_t umask;
+	struct itimerval timers[MT_TIMERS]; /* exec keeps them */
 	int parent_death_signal;
 	int child_subreaper; /* 1: orphans below it become its children; exec keeps that */
 };

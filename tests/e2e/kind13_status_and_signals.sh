@@ -24,6 +24,29 @@ for end in "-15 kill -15 \$\$" "143 exit 143"; do
 print(subprocess.call(sys.argv[1:]))' "$LAUNCHER" -q -o "$WORK/run" -- sh -c "${end#* }" 2>"$WORK/err")"
 done
 
+# A timer that the caller set before it became us is the command's: alarm 5; exec memtrack-preload ...
+cat >"$WORK/timed.py" <<'END'
+# timed.py TIMER SECONDS COMMAND...: without a command it says what is set.
+import os, signal, sys
+if len(sys.argv) == 1:
+    print([signal.getitimer(t)[0] > 1 for t in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)])
+    sys.exit()
+signal.setitimer(getattr(signal, sys.argv[1]), float(sys.argv[2]))
+os.execvp(sys.argv[3], sys.argv[3:])
+END
+rm -f "$WORK/run"
+start=$(date +%s)
+bounded 20 "$PYTHON" "$WORK/timed.py" ITIMER_REAL 0.5 "$LAUNCHER" -q -o "$WORK/run" -- sleep 10 2>"$WORK/err"
+tap_equal "an alarm of the caller's ends the command" 142 $?
+tap_check "an alarm of the caller's ends the command: in time" test $(($(date +%s) - start)) -lt 5
+verified "an alarm of the caller's ends the command" run
+for timer in ITIMER_REAL ITIMER_VIRTUAL ITIMER_PROF; do
+	rm -f "$WORK/run"
+	tap_equal "$timer of the caller's is the command's" \
+		"$("$PYTHON" "$WORK/timed.py" $timer 100 "$PYTHON" "$WORK/timed.py")" \
+		"$("$PYTHON" "$WORK/timed.py" $timer 100 "$LAUNCHER" -q -o "$WORK/run" -- "$PYTHON" "$WORK/timed.py")"
+done
+
 track run /no/such/command 2>"$WORK/err"
 tap_equal "a command that is not there" 127 $?
 tap_check "a command that is not there: stderr names it" grep -q /no/such/command "$WORK/err"
