@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "sidecar/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -81,6 +84,50 @@ void mt_close_all_but(int keep)
 	}
 }
 
+/* Does this process hold a lock of fcntl's by its descriptor `fd`? */
+static bool holds_lock(int fd)
+{
+	char path[64], text[1024];
+	ssize_t n;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return false;
+	n = read(info, text, sizeof(text));
+	close(info);
+	return n > 0 && memmem(text, (size_t)n, " POSIX ", 7);
+}
+
+/*
+ * What was inherited is the command's, and is closed. But locks of fcntl are the process's, and no
+ * child inherits them: the caller took them for as long as the command runs, and we hold them.
+ */
+static void close_inherited(int keep)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	bool locked = false;
+	int fd;
+
+	while (dir && !locked && (entry = readdir(dir)))
+		locked = atoi(entry->d_name) > 2 && holds_lock(atoi(entry->d_name));
+	if (!locked) {
+		if (dir)
+			closedir(dir);
+		mt_close_all_but(keep);
+		return;
+	}
+	rewinddir(dir);
+	while ((entry = readdir(dir))) {
+		fd = atoi(entry->d_name);
+		if (fd > 2 && fd != keep && fd != dirfd(dir) && !holds_lock(fd))
+			close(fd);
+	}
+	closedir(dir);
+}
+
 static void give_up_standard_io(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -115,7 +162,7 @@ int mt_child_fork(char **argv, char **env, const struct mt_identity *identity,
 		child_main(pair[1], argv, env, identity, inherited);
 	}
 	close(pair[1]);
-	mt_close_all_but(pair[0]);
+	close_inherited(pair[0]);
 	give_up_standard_io();
 	ret_child->pid = pid;
 	ret_child->gate = pair[0];

@@ -47,6 +47,27 @@ for timer in ITIMER_REAL ITIMER_VIRTUAL ITIMER_PROF; do
 		"$("$PYTHON" "$WORK/timed.py" $timer 100 "$LAUNCHER" -q -o "$WORK/run" -- "$PYTHON" "$WORK/timed.py")"
 done
 
+# A lock of fcntl's that the caller took is held while the command runs, and no longer.
+cat >"$WORK/lock.py" <<'END'
+# lock.py FILE [COMMAND...]: becomes the command with the lock; alone it says whether it can have it.
+import fcntl, os, sys
+file = open(sys.argv[1], "w")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("held")
+    sys.exit()
+print("free", flush=True)
+if len(sys.argv) > 2:
+    os.set_inheritable(file.fileno(), True)
+    os.execvp(sys.argv[2], sys.argv[2:])
+END
+rm -f "$WORK/run"
+said=$(bounded 20 "$PYTHON" "$WORK/lock.py" "$WORK/lock" "$LAUNCHER" -q -o "$WORK/run" -- \
+	"$PYTHON" "$WORK/lock.py" "$WORK/lock" 4>"$WORK/other" 2>"$WORK/err")
+tap_equal "a lock of the caller's is held while the command runs, and no longer" "free held free" \
+	"$(echo $said $("$PYTHON" "$WORK/lock.py" "$WORK/lock"))"
+
 track run /no/such/command 2>"$WORK/err"
 tap_equal "a command that is not there" 127 $?
 tap_check "a command that is not there: stderr names it" grep -q /no/such/command "$WORK/err"
