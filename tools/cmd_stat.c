@@ -76,6 +76,8 @@ static int run_stat(struct mt_stat *stat, bool json)
 	}
 	status = json ? mt_stat_print_json(stat) : mt_stat_print_text(stat);
 	verdict = mt_input_verdict(&stat->input);
+	if (!verdict)
+		verdict = mt_input_count(&stat->input, mt_replay_totals(stat->replay)->events);
 	return status ? status : verdict;
 }
 

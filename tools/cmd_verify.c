@@ -95,6 +95,8 @@ static int run_verify(struct mt_verify *verify, bool json)
 		return MT_EXIT_FAILED;
 	}
 	damage = mt_input_verdict(&verify->input);
+	if (!damage)
+		damage = mt_input_count(&verify->input, mt_replay_totals(verify->replay)->events);
 	/* Without its end nobody knows what was lost. */
 	open = mt_input_state(&verify->input) == MT_INPUT_OPEN;
 	/* Nor what stood in the part that repair could not save. */

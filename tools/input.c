@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/format.h"
+#include "common/run_meta.h"
 #include "tools/command.h"
 #include "tools/text.h"
 #include "tools/wait.h"
@@ -281,4 +282,42 @@ int mt_input_verdict(struct mt_input *input)
 			"killed; this is what it holds so far\n",
 			input->command, input->name);
 	return input->error ? MT_EXIT_FAILED : verdict;
+}
+
+/* What all `closed` say together: files may stand behind one another. Returns whether any does. */
+static bool sum_written(const struct mt_input *input, uint64_t *ret_events)
+{
+	struct mt_meta_value map;
+	bool known = false;
+	uint64_t events;
+	size_t i;
+
+	*ret_events = 0;
+	for (i = 0; mt_artifact_reader_meta(input->reader, MT_META_CLOSED, i, &map); i++) {
+		if (!mt_meta_get_u64(&map, MT_KEY_EVENTS, &events))
+			continue;
+		*ret_events += events;
+		known = true;
+	}
+	return known;
+}
+
+int mt_input_count(const struct mt_input *input, uint64_t events)
+{
+	struct mt_meta_value map;
+	uint64_t written;
+
+	/* What damage took away has been said. */
+	if (input->damaged || input->error || input->cut.kind == MT_DIAG_CUT ||
+	    mt_artifact_reader_meta(input->reader, MT_META_REPAIRED, 0, &map) ||
+	    !sum_written(input, &written))
+		return MT_EXIT_DONE;
+	events += mt_artifact_reader_totals(input->reader)->unknown;
+	if (events == written)
+		return MT_EXIT_DONE;
+	fprintf(stderr,
+		"%s: %s: it holds %" PRIu64 " %s, its recorder wrote %" PRIu64
+		": frames were taken out or put in\n",
+		input->command, input->name, events, mt_plural(events, "event", "events"), written);
+	return MT_EXIT_DAMAGED;
 }

@@ -85,4 +85,11 @@ enum mt_input_state mt_input_state(const struct mt_input *input);
  */
 int mt_input_verdict(struct mt_input *input);
 
+/*
+ * For who has read all of it: are these as many events as its recorder says it wrote? Whole frames
+ * that are missing, or are there twice, need not contradict anything. Says it if not, and returns
+ * MT_EXIT_DAMAGED; else, and where nothing is known, MT_EXIT_DONE.
+ */
+int mt_input_count(const struct mt_input *input, uint64_t events);
+
 #endif

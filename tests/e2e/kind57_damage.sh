@@ -76,6 +76,24 @@ for hint in $(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | cut -d: -f1); do
 done
 tap_equal "one bit in a frame of events ($flips times): it is said of which" "" "$unseen"
 tap_check "one bit in a frame of events: there were some" test $flips -ge 60
+# Whole frames: the last of events, which nothing else speaks of, missing or there twice.
+track run "$PROGRAMS/blocks" 1000 57 2>"$WORK/err"
+hint=$(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | tail -n 1 | cut -d: -f1)
+from=$((hint + 64))
+to=$((from + $(od -An -v -tu4 -j$((hint + 12)) -N4 "$WORK/run" | tr -d ' ')))
+for how in missing twice; do
+	{
+		head -c $from "$WORK/run"
+		test $how = missing || { tail -c +$((from + 1)) "$WORK/run" | head -c $((to - from)); tail -c +$((from + 1)) "$WORK/run" | head -c $((to - from)); }
+		tail -c +$((to + 1)) "$WORK/run"
+	} >"$WORK/changed"
+	for command in stat verify; do
+		"$MEMTRACK" $command "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+		tap_equal "a whole frame $how: $command counts" "3 1" "$? $(grep -c 'frames were taken out or put in' "$WORK/err")"
+	done
+	tap_equal "a whole frame $how: verdict" "verdict: damaged" "$(tail -n 1 "$WORK/out")"
+done
+
 # Inside the frame that its recorder is writing the file is not cut, but not closed: seen by another look at
 # it, as long as the recorder lives. Without more of it, and of the dead, it is cut as ever.
 "$LAUNCHER" -q --force -o "$WORK/live" -- sh -c '
