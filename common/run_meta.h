@@ -138,7 +138,7 @@ struct mt_loss_words {
  */
 #define MT_LOSS_TABLE(X)                                                                      \
 	X("policy", "buffers were full (--on-full=drop)")                                     \
-	X("timeout", "buffers were full for longer than --max-wait")                          \
+	X("timeout", "buffers stayed full (--max-wait), or were too few for the threads")     \
 	X("no_slot", "too many processes or threads at once")                                 \
 	X("sandbox", "the program's sandbox forbids what recording needs")                    \
 	X("signal", "a signal handler, or a thread with another's TLS, interrupted a record") \

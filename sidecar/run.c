@@ -326,7 +326,9 @@ static uint32_t take_in(struct mt_run *run, pid_t pid, struct mt_hello *hello, i
 {
 	const struct mt_options *options = run->options;
 	struct mt_shm_options shm_options = {
-		.pool_bytes = options->buffer_bytes,
+		.pool_bytes = options->buffer_bytes < options->max_buffers_bytes
+				      ? options->buffer_bytes
+				      : options->max_buffers_bytes,
 		.max_bytes = options->max_buffers_bytes,
 		.max_map_bytes = map_limit(hello),
 		.policy = options->on_full,

@@ -26,6 +26,12 @@ tracked "sidecar stopped for $seconds s" "$PROGRAMS/passer" 4 20000 pause "$seco
 tap_equal "sidecar stopped for $seconds s: nothing was lost" 0 "$(lost run)"
 tap_check "sidecar stopped for $seconds s: every pair is there" test "$(frees run)" -ge 80000
 
+# Buffers are as small as --max-buffers wants them, or the threads alone would hold all.
+TRACK_OPTIONS="--max-buffers 128K"
+tracked "16 threads in 128 KiB" "$PROGRAMS/passer" 16 10000 churn
+tap_equal "16 threads in 128 KiB: nothing was lost" 0 "$(lost run)"
+
+TRACK_OPTIONS=
 track run "$PROGRAMS/passer" 1 0 churn
 base=$(heap_events run)
 
