@@ -264,6 +264,14 @@ int mt_input_verdict(struct mt_input *input)
 			mt_plural(totals->bad_metadata, "frame was", "frames were"));
 		verdict = MT_EXIT_DAMAGED;
 	}
+	if (totals->bad_hints) {
+		fprintf(stderr,
+			"%s: %s: %" PRIu64 " damaged %s passed over: %s events cannot be checked\n",
+			input->command, input->name, totals->bad_hints,
+			mt_plural(totals->bad_hints, "hint was", "hints were"),
+			mt_plural(totals->bad_hints, "its frame's", "their frames'"));
+		verdict = MT_EXIT_DAMAGED;
+	}
 	if (totals->dropped_metadata)
 		fprintf(stderr, "%s: %s: %" PRIu64 " metadata %s beyond what is kept\n",
 			input->command, input->name, totals->dropped_metadata,

@@ -134,6 +134,7 @@ static void put_file(struct mt_json *json, const struct mt_input *input)
 		mt_json_diag(json, NULL, &input->damages[i]);
 	mt_json_end(json);
 	mt_json_u64(json, "damaged_metadata_frames", totals->bad_metadata);
+	mt_json_u64(json, "damaged_hints", totals->bad_hints);
 	mt_json_u64(json, "unknown_events", totals->unknown);
 	mt_json_end(json);
 }

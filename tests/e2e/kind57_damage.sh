@@ -76,6 +76,22 @@ for hint in $(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | cut -d: -f1); do
 done
 tap_equal "one bit in a frame of events ($flips times): it is said of which" "" "$unseen"
 tap_check "one bit in a frame of events: there were some" test $flips -ge 60
+# One bit in a hint, in each of its bytes behind the tag: the only checksum of the frame behind goes with it.
+unseen=
+hint=$(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | head -1 | cut -d: -f1)
+for at in $(seq $((hint + 8)) $((hint + 63))); do
+	cp "$WORK/run" "$WORK/changed"
+	old=$(od -An -v -tu1 -j$at -N1 "$WORK/run" | tr -d ' ')
+	printf "\\$(printf %o $((old ^ 1 << at % 8)))" | dd of="$WORK/changed" bs=1 seek=$at conv=notrunc 2>/dev/null
+	for command in "stat" "verify" "dump" "dump --type exit"; do
+		"$MEMTRACK" $command "$WORK/changed" >"$WORK/out" 2>"$WORK/err"
+		test $? -eq 3 && grep -q "1 damaged hint was passed over: its frame's events cannot be checked" "$WORK/err" ||
+			unseen="$unseen $command:$((at - hint))"
+	done
+done
+tap_equal "one bit in a hint: it is said" "" "$unseen"
+tap_check "one bit in a hint: repair gives it a new one" "$MEMTRACK" repair "$WORK/changed" "$WORK/mended"
+tap_check "one bit in a hint: what repair made is clean" "$MEMTRACK" stat "$WORK/mended"
 # Whole frames: the last of events, which nothing else speaks of, missing or there twice.
 track run "$PROGRAMS/blocks" 1000 57 2>"$WORK/err"
 hint=$(LC_ALL=C grep -aobP 'MTRK\x02\x02' "$WORK/run" | tail -n 1 | cut -d: -f1)
