@@ -156,16 +156,25 @@ static void make_lost_exits(struct mt_recorder *recorder)
 		on_ended_unseen(recorder, pids[i]);
 }
 
-static bool is_known(const struct mt_order *order, pid_t pid, bool alive)
+/* A process with this number that had not ended by `since_ns`. */
+static bool is_known(const struct mt_order *order, pid_t pid, uint64_t since_ns)
 {
 	const struct mt_order_process *list;
 	size_t i = mt_order_processes(order, &list);
 
 	while (i-- > 0) {
-		if (list[i].pid == pid && !(alive && list[i].exited))
+		if (list[i].pid == pid && (!list[i].exited || list[i].last_ns >= since_ns))
 			return true;
 	}
 	return false;
+}
+
+/* When a process was there for certain. A hello may be read when its sender has been killed and the
+ * kernel has told all of it; who looks for the ends of processes may find them later than they
+ * were. */
+static uint64_t lived_ns(const struct mt_recorder *recorder, const struct birth *birth)
+{
+	return recorder->options.order.kernel_events ? birth->event.time_ns + BIRTH_NS : UINT64_MAX;
 }
 
 static void take_births(struct mt_recorder *recorder)
@@ -198,8 +207,8 @@ static void tell_births(struct mt_recorder *recorder)
 
 	while ((birth = recorder->heard)) {
 		recorder->heard = birth->next;
-		if (!is_known(recorder->order, birth->event.pid, true) &&
-		    (birth->in_tree || is_known(recorder->order, birth->event.parent_pid, false)))
+		if (!is_known(recorder->order, birth->event.pid, lived_ns(recorder, birth)) &&
+		    (birth->in_tree || is_known(recorder->order, birth->event.parent_pid, 0)))
 			tell_birth(recorder, birth);
 		free(birth);
 	}

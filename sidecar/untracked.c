@@ -85,8 +85,8 @@ const char *mt_untracked_reason_text(enum mt_untracked_reason reason)
 		[MT_UNTRACKED_ALLOCATOR] = "its own malloc comes before ours",
 		[MT_UNTRACKED_REFUSED] = "no memory or descriptor was left for it",
 		[MT_UNTRACKED_WAITED] = "the sidecar stood still when it started",
-		[MT_UNTRACKED_ELSEWHERE] =
-			"another run of memtrack records it, or it could not reach this one",
+		[MT_UNTRACKED_ELSEWHERE] = "another run of memtrack records it, or it was killed "
+					   "or could not reach this one",
 		[MT_UNTRACKED_DEEPBIND] =
 			"in part: what it opened with RTLD_DEEPBIND calls malloc past ours",
 		[MT_UNTRACKED_DLMOPEN] =

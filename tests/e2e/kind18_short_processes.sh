@@ -52,6 +52,9 @@ if grep -q '^Images .*[0-9] untracked' "$WORK/stat"; then
 else
 	tap_skip "killed around exec: each image is one of tracked, untracked, ended before" "not known here"
 fi
+# perf tells of their ends, and of no more than that: a hello that is read later is of nobody new.
+TRACK_OPTIONS=--bpf=basic
+killed_around_exec "killed around exec, perf alone" "$(long 75 2000)"
 # Here the hello is the first word of a process, and its end is noticed by us.
 TRACK_OPTIONS=--bpf=off
 killed_around_exec "killed around exec, nothing from the kernel" "$(long 75 2000)"
