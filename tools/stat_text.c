@@ -62,7 +62,8 @@ static void print_file(const struct mt_input *input, bool repaired)
 	}
 	if (repaired) {
 		label("");
-		puts("REPAIRED: what was cut or damaged is missing in these figures");
+		puts("REPAIRED: what was cut, damaged or never written is missing in these "
+		     "figures");
 	}
 	if (totals->unknown) {
 		label("");

@@ -155,7 +155,7 @@ int mt_verify_print_text(const struct mt_verify *verify, const char *verdict)
 		       mt_sum_text(totals->inherited_ended, true, number));
 	print_losses(verify);
 	if (verify->info.repaired)
-		puts("repaired: what was cut or damaged in the recording is missing");
+		puts("repaired: what was cut, damaged or never written is missing");
 	printf("verdict: %s\n", verdict);
 	return mt_output_end(stdout);
 }
