@@ -121,11 +121,15 @@ struct mt_process {
 	uint64_t fork_stamp, exec_ns; /* the last Exec written, 0: none */
 	uint64_t image_ns;	      /* hello of the image attached last */
 	uint64_t exit_ns;	      /* of the Exit, once it was written */
+	uint64_t over_round;	      /* 0, or the first that began behind its end: see below */
+	uint64_t over_stamp;	      /* of the Exit or Exec */
+	uint64_t silent_round;	      /* in which `silent` was found out */
 	int32_t pid, ns_pid, parent_pid, parent_tid;
 	bool vfork;
 	bool unseen;	 /* the kernel tells nothing of it any more: MT_KEV_UNSEEN */
 	bool fork_asked; /* its Fork came from our side */
 	bool exit_asked; /* an Exit from our side is in the queue */
+	bool silent;	 /* it is over, and all that it said was taken */
 	bool exited;	 /* Exit was written */
 	bool blind;	 /* there was no memory for what it inherited */
 };
@@ -212,6 +216,12 @@ void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
 struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid);
 /* The process, made when it is not known. NULL: out of memory. */
 struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
+/* Is all taken that is visible of its streams? */
+bool mt_process_is_drained(const struct mt_process *process);
+/* Its end, or that of its image, is asked for from our side. */
+void mt_process_begin_end(const struct mt_order *order, struct mt_process *process, uint64_t stamp);
+/* Did that happen, and is all taken that it said? No marker is to come from it then. */
+bool mt_process_is_silent(const struct mt_order *order, struct mt_process *process);
 /* The memory of a live process, made when there is none yet. NULL: out of memory. */
 struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process);
 void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);

@@ -42,6 +42,34 @@ static bool fork_is_queued(const struct mt_order *order, const struct mt_bind *b
 	return false;
 }
 
+/* The parent's process, when it was killed before it came back from fork(). */
+static struct mt_process *silent_parent(const struct mt_order *order, const struct mt_bind *bind)
+{
+	const struct mt_bind *parent = mt_pidns_parent(bind);
+
+	if (!parent || !parent->process || parent->ended ||
+	    mt_process_is_told(order, parent->process) ||
+	    !mt_process_is_silent(order, parent->process))
+		return NULL;
+	return parent->process;
+}
+
+/* Does a child that was forked from its memory wait for a Fork that nobody has told of yet? */
+static bool has_untold_child(const struct mt_order *order, const struct mt_process *process)
+{
+	if (mt_process_is_told(order, process))
+		return false;
+	for (const struct mt_bind *bind = order->waiting; bind; bind = bind->next) {
+		const struct mt_bind *parent = mt_pidns_parent(bind);
+
+		if (!bind->root && !bind->fork_asked && parent && !parent->ended &&
+		    parent->process == process && !is_surplus(order, bind) &&
+		    !mt_process_is_others(order, mt_pidns_number(bind), bind->image))
+			return true;
+	}
+	return false;
+}
+
 /* Is a stream of pid waiting for an event that comes before `node`? */
 static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 			    const struct mt_kev_node *node)
@@ -65,14 +93,13 @@ static bool has_closed_gate(const struct mt_order *order, int32_t pid,
 	return false;
 }
 
-static bool is_drained(const struct mt_order *order, int32_t pid)
+/* Is all read of its memory, and written what it began? */
+static bool is_done_with(const struct mt_order *order, int32_t pid)
 {
 	const struct mt_process *process = mt_process_find(order, pid);
 
-	for (const struct mt_bind *bind = process ? process->binds : NULL; bind; bind = bind->next)
-		if (!bind->ended && !mt_bind_drained(bind))
-			return false;
-	return true;
+	return !process || process->exited ||
+	       (mt_process_is_drained(process) && !has_untold_child(order, process));
 }
 
 static bool is_ready(const struct mt_order *order, const struct mt_kev_node *node)
@@ -83,7 +110,7 @@ static bool is_ready(const struct mt_order *order, const struct mt_kev_node *nod
 	case MT_KEV_EXEC:
 	case MT_KEV_EXIT:
 		return !has_closed_gate(order, node->event.pid, node) &&
-		       is_drained(order, node->event.pid);
+		       is_done_with(order, node->event.pid);
 	default:
 		return true;
 	}
@@ -171,8 +198,11 @@ static void ask_fork(struct mt_order *order, struct mt_bind *bind)
 {
 	struct mt_kev event = { .type = MT_KEV_FORK, .ns_pid = bind->claim.pid };
 	uint64_t stamp = stamp_now_or_before(order, bind->claim.claim_stamp);
-	const struct mt_process *process;
+	const struct mt_process *process = silent_parent(order, bind);
 
+	/* A child that was slow to claim its slot comes before its parent's end all the same. */
+	if (process && stamp >= process->over_stamp)
+		stamp = process->over_stamp - 1;
 	if (bind->pid == 0)
 		bind->pid = mt_pidns_find(order, bind);
 	if (bind->pid == 0)
@@ -266,6 +296,7 @@ static void ask_exec(struct mt_order *order, struct mt_image *image)
 		.time_ns = image->hello_ns,
 	};
 	struct mt_process *process = mt_process_find(order, image->pid);
+	uint64_t stamp;
 
 	/* The kernel would have told of another process with the number of one that has ended. */
 	if (process && process->exited && !image->root && order->options.kernel_events &&
@@ -274,10 +305,11 @@ static void ask_exec(struct mt_order *order, struct mt_image *image)
 		return;
 	}
 	image->exec_asked = true;
-	mt_pending_add(order, &event,
-		       stamp_now_or_before(
-			       order, mt_clock_counter_at(&order->sink.clock, image->hello_ns)),
-		       image);
+	stamp = stamp_now_or_before(order,
+				    mt_clock_counter_at(&order->sink.clock, image->hello_ns));
+	if (process)
+		mt_process_begin_end(order, process, stamp);
+	mt_pending_add(order, &event, stamp, image);
 }
 
 /*
@@ -361,17 +393,20 @@ static bool is_its_turn(const struct mt_order *order, const struct mt_bind *bind
 /* Returns false when nobody knows any more which process the slot was of. */
 static bool check_gate(struct mt_order *order, struct mt_bind *bind, unsigned *asked)
 {
-	bool given_up = gate_is_given_up(order, bind);
+	bool given_up = gate_is_given_up(order, bind), orphaned;
 
 	if (bind->root)
 		return true;
 	mt_pidns_note_parent(bind);
+	orphaned = silent_parent(order, bind) != NULL;
 	if (bind->fork_asked || *asked >= FORKS_A_ROUND || parent_waits(order, bind))
 		return true;
-	if (!given_up && !is_its_turn(order, bind))
+	if (!given_up && !orphaned && !is_its_turn(order, bind))
 		return true;
-	/* With a marker the parent's word comes when it is back from fork(). */
-	if ((given_up || fork_must_be_asked(order, bind)) && !fork_is_queued(order, bind)) {
+	/* With a marker the parent's word comes when it is back from fork(), unless it is killed.
+	 */
+	if (orphaned ||
+	    ((given_up || fork_must_be_asked(order, bind)) && !fork_is_queued(order, bind))) {
 		ask_fork(order, bind);
 		++*asked;
 		/* While the last streams are read, its parent may say it yet. */
@@ -544,6 +579,7 @@ void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool s
 {
 	struct mt_kev event = { .type = MT_KEV_EXIT, .pid = pid, .tid = pid };
 	struct mt_process *process = mt_process_get(order, pid);
+	uint64_t stamp;
 
 	if (!process || process->exited)
 		return;
@@ -555,5 +591,7 @@ void mt_pending_ask_exit(struct mt_order *order, int32_t pid, int status, bool s
 		return;
 	process->exit_asked = true;
 	event.time_ns = mt_clock_monotonic_ns();
-	mt_pending_add(order, &event, mt_clock_read(order->options.counter), NULL);
+	stamp = mt_clock_read(order->options.counter);
+	mt_process_begin_end(order, process, stamp);
+	mt_pending_add(order, &event, stamp, NULL);
 }

@@ -306,24 +306,38 @@ static int32_t find_orphan(struct mt_order *order, const struct mt_bind *bind)
 	return pid;
 }
 
+/* Is its parent over? Whoever lives of its children is another's by now. */
+static bool is_orphan(const struct mt_bind *bind)
+{
+	const struct mt_bind *parent = mt_pidns_parent(bind);
+	struct status status;
+
+	return (parent && parent->process && parent->process->exit_asked) ||
+	       !read_process(mt_pidns_parent_pid(bind), &status);
+}
+
 int32_t mt_pidns_find(struct mt_order *order, const struct mt_bind *bind)
 {
 	struct wanted wanted = { .number = bind->claim.pid };
 	struct status status = { 0 };
+	bool orphan;
 	int32_t pid;
 
 	wanted.parent_pid = mt_pidns_parent_pid(bind);
 	if (!may_look_up(order))
 		return 0;
+	orphan = is_orphan(bind);
 	wanted.levels = bind->foreign ? 2 : 1;
 	if (!bind->foreign && read_process(wanted.number, &status) && is_wanted(&wanted, &status))
 		return wanted.number;
-	pid = find_in_proc("/proc", &wanted);
+	pid = orphan ? 0 : find_in_proc("/proc", &wanted);
 	if (pid == 0)
 		pid = find_only_child(order, bind);
-	if (pid == 0 && bind->image->nested && !read_process(wanted.parent_pid, &status))
+	if (pid == 0 && bind->image->nested && orphan)
 		pid = find_orphan(order, bind);
-	return pid == 0 && !bind->foreign && !is_taken(&wanted, &status) ? wanted.number : pid;
+	if (pid == 0 && !bind->foreign && (orphan || !is_taken(&wanted, &status)))
+		pid = wanted.number;
+	return pid;
 }
 
 static struct mt_process **head_of(struct mt_pidns_slotless *slotless, int32_t ns_pid)

@@ -70,6 +70,33 @@ struct mt_process *mt_process_get(struct mt_order *order, int32_t pid)
 	return process ? process : add(order, pid, 0);
 }
 
+bool mt_process_is_drained(const struct mt_process *process)
+{
+	for (const struct mt_bind *bind = process->binds; bind; bind = bind->next)
+		if (!bind->ended && !mt_bind_drained(bind))
+			return false;
+	return true;
+}
+
+void mt_process_begin_end(const struct mt_order *order, struct mt_process *process, uint64_t stamp)
+{
+	if (process->exited || process->over_round != 0)
+		return;
+	process->over_round = order->round + 1;
+	process->over_stamp = stamp;
+}
+
+bool mt_process_is_silent(const struct mt_order *order, struct mt_process *process)
+{
+	if (process->over_round == 0 || process->over_round > order->round)
+		return false;
+	if (process->silent_round != order->round) {
+		process->silent_round = order->round;
+		process->silent = mt_process_is_drained(process);
+	}
+	return process->silent;
+}
+
 struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process)
 {
 	if (!process->space) {
@@ -150,6 +177,7 @@ static void end_memory(struct mt_order *order, struct mt_process *process)
 	if (process->image)
 		process->image->users--;
 	process->image = NULL;
+	process->over_round = 0;
 	process->birth.slot = UINT32_MAX; /* of the image that it was forked in, and no other */
 }
 
@@ -227,7 +255,8 @@ static void apply_fork(struct mt_order *order, const struct mt_kev_node *node)
 			process->space = mt_space_fork(&order->repair.shelf, memory->space);
 			process->blind = !process->space;
 		}
-		process->image = memory->image;
+		/* Whose parent's end is written already has its segment all the same. */
+		process->image = memory->exited ? node->image : memory->image;
 		if (process->image)
 			process->image->users++;
 	}

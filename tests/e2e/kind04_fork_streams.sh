@@ -64,4 +64,74 @@ for bpf in auto off; do
 			"$(grep -c "^{\"pid\":$pid,.*\"size\":$size}" "$WORK/all")"
 	done <"$WORK/out"
 done
+
+# Killed in fork(), before it can say whom it made: the child is its own all the same, and stands in
+# front of its parent's end. It lives on, or has ended by then; it is waited for, or not yet.
+cat >"$WORK/cut.c" <<'END'
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *inherited;
+static int ends[2];
+static void take(int count, size_t size) { while (count-- > 0) free(malloc(size)); }
+/* In the parent, inside fork(): until the child says a word, or is gone. */
+static void die(void)
+{
+	char word;
+
+	close(ends[1]);
+	if (read(ends[0], &word, 1) >= 0)
+		kill(getpid(), SIGKILL);
+}
+static void begin(int lives_on)
+{
+	inherited = malloc(11111);
+	if (pipe(ends) < 0 || pthread_atfork(NULL, die, NULL) || fork())
+		_exit(1);
+	free(inherited);
+	take(7, 33333);
+	printf("%d %d\n", (int)getpid(), (int)getppid());
+	fflush(stdout);
+	if (lives_on && write(ends[1], "w", 1) == 1) {
+		usleep(400000);
+		take(7, 33333);
+	} else {
+		take(7, 33333);
+	}
+	_exit(0);
+}
+int main(int argc, char **argv)
+{
+	int lives_on = strchr(argv[1], 'l') != NULL, zombie = strchr(argv[1], 'z') != NULL;
+
+	for (int i = 0; i < 5; i++) {
+		if (fork() == 0)
+			begin(lives_on);
+		if (!zombie)
+			wait(NULL);
+	}
+	usleep(lives_on ? 500000 : zombie ? 50000 : 0);
+	while (wait(NULL) > 0)
+		;
+	return argc != 2;
+}
+END
+$(make_value CC) -O0 -w -fno-builtin -pthread -o "$WORK/cut" "$WORK/cut.c" || exit 1
+TRACK_OPTIONS=--bpf=off
+for how in - z l lz; do
+	tracked "killed in fork() ($how)" "$WORK/cut" $how
+	tap_equal "killed in fork() ($how): nothing is said of it" "" "$(cat "$WORK/err")"
+	dump run >"$WORK/all"
+	got=
+	while read -r pid parent; do
+		got="$got $(grep -c "^{\"pid\":$pid,.*\"size\":33333[,}]" "$WORK/all")"
+		got="$got,$(grep -c "^{\"pid\":$pid,.*\"type\":\"Fork\",\"parent_pid\":$parent[,}]" "$WORK/all")"
+	done <"$WORK/out"
+	tap_equal "killed in fork() ($how): children with their blocks and their Fork" \
+		" 14,1 14,1 14,1 14,1 14,1" "$got"
+done
 tap_done

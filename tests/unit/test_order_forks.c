@@ -245,3 +245,132 @@ Test(order_forks, unseen_process_tells_of_its_forks_and_images_itself)
 	kernel(MT_KEV_EXIT, CHILD, 0, 21);
 	finish("x0 m10 +5 f10 f10 m20 +6 f20 f20 x0 m30 -0 -5");
 }
+
+/* Without the kernel's word: PID was killed in fork(), or another thread of it executed a program.
+ */
+static struct mt_writer forked_by_the_killed(uint64_t stamp, int32_t pid)
+{
+	struct mt_proc_birth birth = { .pid = pid,
+				       .tid = pid,
+				       .fork_number = 4096 * (uint64_t)pid,
+				       .parent = image.proc,
+				       .stamp = stamp };
+
+	birth.parent_generation = image.producer.procs[image.proc - 1].generation;
+	return bench_thread(&image, mt_producer_claim_proc(&image.producer, &birth), pid);
+}
+
+static void open_without_kernel(void)
+{
+	close_bench();
+	open_image();
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FORK, UINT64_C(4096) * CHILD);
+}
+
+static void finish_whole(const char *wanted)
+{
+	struct mt_order_stats stats = finish(wanted);
+
+	cr_assert_eq(stats.lost[MT_LOST_LATE] + stats.unread_streams, 0);
+}
+
+Test(order_forks, child_of_a_killed_fork_stands_before_its_parents_exit)
+{
+	struct mt_writer child;
+
+	open_without_kernel();
+	child = forked_by_the_killed(bench.base + 25, CHILD);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	bench_run(&bench);
+	cr_assert(mt_order_process_done(bench.order, PID));
+	put(&child, 50, MT_REC_MALLOC, 0x20);
+	finish_whole("x0 m10 +5 f10 -0 m20");
+}
+
+Test(order_forks, parent_that_was_killed_behind_its_fork_has_said_so)
+{
+	struct mt_writer child;
+
+	open_without_kernel();
+	child = forked_by_the_killed(bench.base + 25, CHILD);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	put(&one, 27, MT_REC_MALLOC, 0x20);
+	bench_put(&bench, &image, &one, 28, MT_REC_FORK_DONE, UINT64_C(4096) * CHILD, CHILD);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	bench_run(&bench);
+	finish_whole("x0 m10 m20 +5 f10 -0");
+}
+
+/* More than are asked for in a round. */
+Test(order_forks, all_children_of_killed_forks_stand_before_the_exit)
+{
+	const struct mt_event *last;
+	struct mt_order_stats stats;
+	struct mt_writer child;
+
+	open_without_kernel();
+	for (int i = 0; i < 200; i++) {
+		child = forked_by_the_killed(bench.base + 25, CHILD + i);
+		put(&child, 30, MT_REC_FREE, 0x10);
+	}
+	mt_order_process_ended(bench.order, PID, 9, true);
+	stats = bench_finish(&bench);
+	cr_assert_eq(bench.count, 2 + 2 * 200 + 1);
+	last = &bench.events[bench.count - 1];
+	for (size_t i = 0; i < bench.count; i++)
+		if (bench.events[i].type == MT_EVENT_EXIT)
+			last = &bench.events[i];
+	for (; last < bench.events + bench.count; last++)
+		cr_assert_neq(last->type, MT_EVENT_FORK);
+	cr_assert_eq(bench_contradictions(&bench), 0);
+	cr_assert_eq(stats.lost[MT_LOST_LATE] + stats.unread_streams, 0);
+}
+
+Test(order_forks, child_that_is_slow_to_claim_stands_before_the_exit)
+{
+	struct mt_writer child;
+
+	open_without_kernel();
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	child = forked_by_the_killed(mt_clock_monotonic_ns(), CHILD);
+	put(&child, mt_clock_monotonic_ns() - bench.base, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	finish_whole("x0 m10 +5 -0 f10");
+}
+
+/* Nobody could know of it then; what it records is there all the same. */
+Test(order_forks, child_that_claims_behind_the_exit_is_read)
+{
+	struct mt_writer other, child;
+
+	open_without_kernel();
+	other = forked_by_the_killed(bench.base + 25, CHILD);
+	put(&other, 30, MT_REC_FREE, 0x10);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	bench_run(&bench);
+	child = forked_by_the_killed(mt_clock_monotonic_ns(), CHILD + 1);
+	put(&child, mt_clock_monotonic_ns() - bench.base, MT_REC_MALLOC, 0x20);
+	finish_whole("x0 m10 +5 f10 -0 +6 m20");
+}
+
+Test(order_forks, fork_that_an_exec_cut_short_stands_before_it)
+{
+	struct bench_image second;
+	struct mt_writer child, next;
+
+	open_without_kernel();
+	child = forked_by_the_killed(bench.base + 25, CHILD);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	bench.base += 100;
+	bench_image(&bench, &second, PID, 0);
+	next = bench_thread(&second, second.proc, PID);
+	bench_put(&bench, &second, &next, 10, MT_REC_MALLOC, 0x30, 8);
+	bench_run(&bench);
+	finish_whole("x0 m10 +5 f10 x0 m30");
+}

@@ -177,3 +177,21 @@ Test(order_pidns, nobody_is_made_up_for_a_number_that_is_not_known)
 	stats = finish("x0 m20");
 	cr_assert_eq(stats.lost[MT_LOST_LATE], 2);
 }
+
+/* Nor can its parent say it any more, whose Exit does not wait for that. */
+Test(order_pidns, killed_parent_tells_of_nobody)
+{
+	uint32_t proc = image.proc;
+	struct mt_order_stats stats;
+	struct mt_writer child;
+
+	open_without_kernel();
+	child = claim(25, 1, FORK, &proc);
+	put(&child, 30, MT_REC_MALLOC, 0x10);
+	put(&child, 31, MT_REC_FREE, 0x10);
+	put(&one, 50, MT_REC_MALLOC, 0x20);
+	bench_run(&bench);
+	mt_order_process_ended(bench.order, PID, 9, true);
+	stats = finish("x0 m20 -0");
+	cr_assert_eq(stats.lost[MT_LOST_LATE], 2);
+}
