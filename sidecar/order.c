@@ -438,6 +438,21 @@ static bool has_work(const struct mt_order *order)
 	return false;
 }
 
+/* Whose gate did not open: what they hold is there, only nobody knows whose it is. */
+static void lose_waiting(struct mt_order *order)
+{
+	struct mt_bind **at = &order->waiting, *bind;
+
+	while ((bind = *at) != NULL) {
+		if (bind->root) { /* there was no memory for its Exec */
+			at = &bind->next;
+			continue;
+		}
+		*at = bind->next;
+		mt_bind_lose(order, bind);
+	}
+}
+
 static void end_reader(struct mt_order *order, struct mt_reader *reader)
 {
 	/* All else was taken or given up: for this one there was no memory. */
@@ -456,6 +471,7 @@ void mt_order_finish(struct mt_order *order)
 			break;
 	}
 	mt_repair_expire_all(&order->repair);
+	lose_waiting(order);
 	for (struct mt_image *image = order->images; image; image = image->next)
 		for (uint32_t i = 0; i < image->reader_count; i++)
 			end_reader(order, image->readers[i]);

@@ -167,6 +167,26 @@ Test(order_forks, a_second_slot_of_a_process_holds_nothing_up)
 	finish("x0 +5 m10 -5 m20");
 }
 
+/* Whose that is, nobody knows; there was memory for it. */
+Test(order_forks, what_a_second_slot_holds_is_counted)
+{
+	uint32_t proc = image.proc;
+	struct mt_proc_birth again = {
+		.pid = CHILD, .tid = CHILD, .parent = 1, .stamp = bench.base + 22
+	};
+	struct mt_writer child = forked(20, CHILD, PID, &proc), second;
+	struct mt_order_stats stats;
+
+	put(&child, 30, MT_REC_MALLOC, 0x10);
+	bench_run(&bench);
+	second = bench_thread(&image, mt_producer_claim_proc(&image.producer, &again), CHILD);
+	put(&second, 40, MT_REC_MALLOC, 0x20);
+	put(&second, 41, MT_REC_FREE, 0x20);
+	stats = finish("x0 +5 m10");
+	cr_assert_eq(stats.lost[MT_LOST_LATE], 2);
+	cr_assert_eq(stats.unread_streams, 0);
+}
+
 /* The two said hello in the other order than they were forked in. */
 Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
 {
