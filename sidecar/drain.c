@@ -14,6 +14,7 @@
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 #include "sidecar/pidns.h"
+#include "sidecar/process.h"
 #include "sidecar/starved.h"
 
 #define PROC_CHECK_NS	 UINT64_C(100000000) /* between looks into /proc for dead threads */

@@ -93,7 +93,7 @@ libmtorder_la_SOURCES = \
 	sidecar/order.c sidecar/order.h \
 	sidecar/order_impl.h \
 	sidecar/pending.c sidecar/pending_queue.c sidecar/pending.h \
-	sidecar/pidns.c sidecar/pidns.h sidecar/process.c \
+	sidecar/pidns.c sidecar/pidns.h sidecar/process.c sidecar/process.h \
 	sidecar/reallocs.c sidecar/repair.c sidecar/repair.h sidecar/repair_impl.h \
 	sidecar/pace.c sidecar/pace.h \
 	sidecar/sink.c sidecar/sink.h \

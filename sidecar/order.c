@@ -13,6 +13,7 @@
 #include "sidecar/order_impl.h"
 #include "sidecar/patience.h"
 #include "sidecar/pending.h"
+#include "sidecar/process.h"
 
 #define SLACK_NS	 UINT64_C(1000000)    /* counters of two cores differ by less */
 #define COLLECT_NS	 UINT64_C(1000000000) /* between looks at the lost counters */

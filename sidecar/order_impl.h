@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the parts of the order engine share: images, the readers of their threads' streams, and
- * processes. order.c makes the rounds, drain.c finds what to read, process.c applies what the
+ * processes. order.c makes the rounds, drain.c finds what to read, process.h applies what the
  * kernel (or, without it, the shim) says of processes, pending.h orders that.
  *
  * Who points to whom:
@@ -121,7 +121,7 @@ struct mt_process {
 	uint64_t fork_stamp, exec_ns; /* the last Exec written, 0: none */
 	uint64_t image_ns;	      /* hello of the image attached last */
 	uint64_t exit_ns;	      /* of the Exit, once it was written */
-	uint64_t over_round;	      /* 0, or the first that began behind its end: see below */
+	uint64_t over_round;	      /* 0, or the first behind its end: see process.h */
 	uint64_t over_stamp;	      /* of the Exit or Exec */
 	uint64_t silent_round;	      /* in which `silent` was found out */
 	int32_t pid, ns_pid, parent_pid, parent_tid;
@@ -212,49 +212,7 @@ void mt_bind_lose(struct mt_order *order, struct mt_bind *bind);
 /* Its process exited, or has another image. */
 void mt_bind_end(struct mt_order *order, struct mt_bind *bind);
 
-/* process.c: processes and what is written of them */
-struct mt_process *mt_process_find(const struct mt_order *order, int32_t pid);
-/* The process, made when it is not known. NULL: out of memory. */
-struct mt_process *mt_process_get(struct mt_order *order, int32_t pid);
-/* Is all taken that is visible of its streams? */
-bool mt_process_is_drained(const struct mt_process *process);
-/* Its end, or that of its image, is asked for from our side. */
-void mt_process_begin_end(const struct mt_order *order, struct mt_process *process, uint64_t stamp);
-/* Did that happen, and is all taken that it said? No marker is to come from it then. */
-bool mt_process_is_silent(const struct mt_order *order, struct mt_process *process);
-/* The memory of a live process, made when there is none yet. NULL: out of memory. */
-struct mt_space *mt_process_space(struct mt_order *order, struct mt_process *process);
-void mt_process_apply(struct mt_order *order, const struct mt_kev_node *node);
-/* Does the kernel tell of what the process does? NULL: of one that is not known. */
-bool mt_process_is_told(const struct mt_order *order, const struct mt_process *process);
-void mt_process_attach(struct mt_order *order, struct mt_image *image);
-/*
- * The process that did something at `time_ns` when that was before its Exit, which was written
- * already: nothing of it can be told any more. NULL: there is no such process.
- */
-struct mt_process *mt_process_ended_after(const struct mt_order *order, int32_t pid,
-					  uint64_t time_ns);
-/* The image gets no Exec: its process has ended. What was recorded in it is counted as lost. */
-void mt_process_abandon(struct mt_process *process, struct mt_image *image);
-/*
- * Is pid a live process that does not record through this image's segment? What the segment says of
- * it is then a lie: the slots are the program's to write.
- */
-bool mt_process_is_others(const struct mt_order *order, int32_t pid, const struct mt_image *image);
-
-/* Its process exits, or has exited, in the artifact: what was not read yet is counted as lost. */
-void mt_reader_give_up(struct mt_order *order, struct mt_reader *reader);
-
-void mt_processes_check(struct mt_order *order);
-void mt_processes_free(struct mt_order *order);
-
 /* order.c: puts a reader with records into the merge */
 void mt_order_admit(struct mt_order *order, struct mt_reader *reader);
-
-static inline struct mt_order_process *mt_process_record(struct mt_order *order,
-							 const struct mt_process *process)
-{
-	return &order->records[process->record];
-}
 
 #endif

@@ -14,6 +14,7 @@
 #include "sidecar/order_impl.h"
 #include "sidecar/pending.h"
 #include "sidecar/pidns.h"
+#include "sidecar/process.h"
 
 /* Forks that are asked for in a round: each is compared with what is queued and what waits. */
 #define FORKS_A_ROUND 64u

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sidecar/process.h"
+
 #define LOOKUPS_ROUND_NS UINT64_C(20000000)
 #define LEVELS_MAX	 32 /* the kernel's own bound on namespaces within each other */
 

@@ -9,6 +9,7 @@
 #include "sidecar/patience.h"
 #include "sidecar/pending.h"
 #include "sidecar/pidns.h"
+#include "sidecar/process.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 
