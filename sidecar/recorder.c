@@ -25,6 +25,8 @@
 #define BUSY_EVENTS 4096
 /* How long the root's exit record may take to come out of the kernel after wait(2) told of it. */
 #define ROOT_EXIT_NS (100 * MS_NS)
+/* How long the last processes may take to be met, where that makes their ends known. */
+#define LAST_MET_NS (1000 * MS_NS)
 /* Where ends are looked for: rounds in which the last processes' ends would have been noticed. */
 #define LAST_IDLE_ROUNDS 3
 /* Mappings read from /proc that wait for the merge to take them. */
@@ -415,7 +417,9 @@ static bool rest(struct mt_recorder *recorder, size_t events, int64_t *sleep_ns)
  */
 static void finish(struct mt_recorder *recorder)
 {
-	int64_t deadline = now_ns() + ROOT_EXIT_NS, sleep_ns = SLEEP_MIN_NS;
+	int64_t start = now_ns(), deadline = start + ROOT_EXIT_NS, sleep_ns = SLEEP_MIN_NS;
+	const struct mt_order_process *list;
+	size_t met, met_before = 0;
 	struct timespec ts;
 	int idle = 0;
 
@@ -426,6 +430,13 @@ static void finish(struct mt_recorder *recorder)
 		look_after_processes(recorder);
 		events = mt_order_round(recorder->order);
 		idle = events ? 0 : idle + 1;
+		/* A storm of forks that is read late: whoever it made may have ended long since. */
+		met = mt_order_processes(recorder->order, &list);
+		if (recorder->looks && met != met_before)
+			deadline = now_ns() + ROOT_EXIT_NS;
+		if (deadline > start + LAST_MET_NS)
+			deadline = start + LAST_MET_NS;
+		met_before = met;
 		if (mt_order_process_done(recorder->order, recorder->options.root) &&
 		    (!recorder->looks || idle >= LAST_IDLE_ROUNDS))
 			break;
