@@ -292,22 +292,25 @@ int mt_input_verdict(struct mt_input *input)
 	return input->error ? MT_EXIT_FAILED : verdict;
 }
 
-/* What all `closed` say together: files may stand behind one another. Returns whether any does. */
+/*
+ * What all `closed` say together: files may stand behind one another. Returns whether each of them
+ * has one.
+ */
 static bool sum_written(const struct mt_input *input, uint64_t *ret_events)
 {
+	struct mt_artifact_reader *reader = input->reader;
 	struct mt_meta_value map;
-	bool known = false;
 	uint64_t events;
 	size_t i;
 
 	*ret_events = 0;
-	for (i = 0; mt_artifact_reader_meta(input->reader, MT_META_CLOSED, i, &map); i++) {
+	for (i = 0; mt_artifact_reader_meta(reader, MT_META_CLOSED, i, &map); i++) {
 		if (!mt_meta_get_u64(&map, MT_KEY_EVENTS, &events))
-			continue;
+			return false;
 		*ret_events += events;
-		known = true;
 	}
-	return known;
+	return i > 0 && !mt_artifact_reader_meta(reader, MT_META_OPEN, i, &map) &&
+	       mt_artifact_reader_totals(reader)->dropped_metadata == 0;
 }
 
 int mt_input_count(const struct mt_input *input, uint64_t events)
