@@ -129,7 +129,8 @@ static struct mt_process *exec_process(struct mt_order *order, const struct mt_k
 
 bool mt_process_is_told(const struct mt_order *order, const struct mt_process *process)
 {
-	return order->options.kernel_events && !(process && process->unseen);
+	return order->options.kernel_events && !order->kernel_lossy &&
+	       !(process && process->unseen);
 }
 
 static struct mt_event *write_event(struct mt_order *order, const struct mt_process *process,

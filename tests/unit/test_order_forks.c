@@ -310,6 +310,23 @@ Test(order_forks, child_of_a_killed_fork_stands_before_its_parents_exit)
 	finish_whole("x0 m10 +5 f10 -0 m20");
 }
 
+/* The kernel told of the Exit, but its word of the Fork is among those that were lost. */
+Test(order_forks, child_of_a_killed_fork_that_the_kernel_lost)
+{
+	struct mt_writer child;
+
+	put(&one, 10, MT_REC_MALLOC, 0x10);
+	put(&one, 20, MT_REC_FORK, UINT64_C(4096) * CHILD);
+	kernel(MT_KEV_LOST, PID, 0, 22);
+	child = forked_by_the_killed(bench.base + 25, CHILD);
+	put(&child, 30, MT_REC_FREE, 0x10);
+	bench_run(&bench);
+	kernel(MT_KEV_EXIT, PID, 0, 40);
+	bench_run(&bench);
+	put(&child, 50, MT_REC_MALLOC, 0x20);
+	finish_whole("x0 m10 +5 f10 -0 m20");
+}
+
 Test(order_forks, parent_that_was_killed_behind_its_fork_has_said_so)
 {
 	struct mt_writer child;
