@@ -51,8 +51,7 @@ struct mt_coverage {
 	size_t alive;
 	size_t listed;
 	struct mt_coverage_totals totals;
-	/* The list, and behind it the last ones that had no room there: a hello may be read late.
-	 */
+	/* The list, and behind it the last ones that had no room there: hellos may come late. */
 	struct mt_untracked untracked[2 * UNTRACKED_MAX];
 	size_t unlisted; /* so far; they have no path */
 	struct process *buckets[BUCKETS];
@@ -569,6 +568,8 @@ void mt_coverage_totals(struct mt_coverage *coverage, struct mt_coverage_totals 
 {
 	pthread_mutex_lock(&coverage->lock);
 	*ret_totals = coverage->totals;
+	if (ret_totals->tracked > SIZE_MAX / 2) /* who is hostile takes back what it never said */
+		ret_totals->tracked = 0;
 	pthread_mutex_unlock(&coverage->lock);
 }
 

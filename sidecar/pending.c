@@ -202,7 +202,7 @@ static void ask_fork(struct mt_order *order, struct mt_bind *bind)
 	const struct mt_process *process = silent_parent(order, bind);
 
 	/* A child that was slow to claim its slot comes before its parent's end all the same. */
-	if (process && stamp >= process->over_stamp)
+	if (process && process->over_stamp > 0 && stamp >= process->over_stamp)
 		stamp = process->over_stamp - 1;
 	if (bind->pid == 0)
 		bind->pid = mt_pidns_find(order, bind);
