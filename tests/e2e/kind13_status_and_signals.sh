@@ -36,7 +36,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 END
 rm -f "$WORK/run"
 start=$(date +%s)
-bounded 20 "$PYTHON" "$WORK/timed.py" ITIMER_REAL 0.5 "$LAUNCHER" -q -o "$WORK/run" -- sleep 10 2>"$WORK/err"
+bounded 20 "$PYTHON" "$WORK/timed.py" ITIMER_REAL 2 "$LAUNCHER" -q -o "$WORK/run" -- sleep 10 2>"$WORK/err"
 tap_equal "an alarm of the caller's ends the command" 142 $?
 tap_check "an alarm of the caller's ends the command: in time" test $(($(date +%s) - start)) -lt 5
 verified "an alarm of the caller's ends the command" run

@@ -38,7 +38,7 @@ import time
 LIMIT_SECONDS = 100  # a test takes ten on a quiet machine
 PR_SET_CHILD_SUBREAPER = 36
 # What bootstrap, configure and make leave in a source folder: not copied again once it was.
-COPIED = {".c", ".h", ".cc", ".sh", ".py", ".map", ".in", ".mk", ".am", ".ac", ".m4"}
+COPIED = {".c", ".h", ".cc", ".sh", ".py", ".map", ".in", ".mk", ".am", ".ac", ".m4", ".1"}
 
 
 class Rotten(Exception):
