@@ -260,7 +260,6 @@ static int attach(struct mt_thread *thread)
 	uint64_t time_ns = mt_stamp_clock_ns();
 	char **environment = mt_settings_environment();
 	uint32_t flags;
-	bool welcomed;
 	int error;
 
 	if (getauxval(AT_SECURE) != 0)
@@ -275,7 +274,6 @@ static int attach(struct mt_thread *thread)
 	if (is_bypassed(thread))
 		flags |= MT_HELLO_BYPASSED;
 	error = say_hello(time_ns, flags);
-	welcomed = error == 0 || was_welcomed(error);
 	if (error == 0) {
 		mt_follow.on = (mt_image.producer.header->flags & MT_SHM_FOLLOW_ENV) != 0;
 		error = begin_recording(thread);
@@ -284,7 +282,7 @@ static int attach(struct mt_thread *thread)
 		mt_follow.on = error != -ENOTCONN && error != -ECONNREFUSED &&
 			       !mt_settings_is_off(environment, "MEMTRACK_FOLLOW");
 	}
-	if (error != 0 && welcomed)
+	if (error != 0 && was_welcomed(error))
 		(void)say_hello(time_ns, flags | MT_HELLO_VAIN); /* it is to be told, no more */
 	if (error != 0 && (flags & MT_HELLO_ROOT) != 0)
 		mt_start_complain("the sidecar did not take this process");

@@ -13,7 +13,6 @@
 #include "preload/hooks.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 #include "common/atomic.h"
 #include "preload/guard.h"
@@ -33,23 +32,8 @@
  * library has brought it by now it is found from the caller on. NULL: there is none, and without us
  * only a weak reference could have led here, which would be 0. To its owner each call fails.
  */
-#define NEXT(name)                                                                                \
-	static __attribute__((noinline)) __typeof__(mt_real.name) next_##name(const void *caller) \
-	{                                                                                         \
-		__typeof__(mt_real.name) next;                                                    \
-		void *found;                                                                      \
-                                                                                                  \
-		(void)mt_real_resolve(); /* false only inside the look-up, which opens nothing */ \
-		next = mt_real.name;                                                              \
-		if (mt_likely(next != NULL))                                                      \
-			return next;                                                              \
-		found = mt_real_find_late(MT_REAL_INDEX(name), caller);                           \
-		memcpy(&next, &found, sizeof(next));                                              \
-		return next;                                                                      \
-	}
-
-NEXT(dlopen)
-NEXT(dlmopen)
+#define NEXT(name) \
+	((__typeof__(mt_real.name))mt_real_find(MT_REAL_INDEX(name), __builtin_return_address(0)))
 
 static __attribute__((noinline, cold)) void note(enum mt_past past)
 {
@@ -68,7 +52,7 @@ static inline bool opens_deep(const char *file, int flags)
 
 MT_HOOK JUMPS void *MT_NAME(dlopen)(const char *file, int flags)
 {
-	__typeof__(mt_real.dlopen) next = next_dlopen(__builtin_return_address(0));
+	__typeof__(mt_real.dlopen) next = NEXT(dlopen);
 
 	if (mt_unlikely(next == NULL))
 		return NULL;
@@ -79,7 +63,7 @@ MT_HOOK JUMPS void *MT_NAME(dlopen)(const char *file, int flags)
 
 MT_HOOK JUMPS void *MT_NAME(dlmopen)(long lmid, const char *file, int flags)
 {
-	__typeof__(mt_real.dlmopen) next = next_dlmopen(__builtin_return_address(0));
+	__typeof__(mt_real.dlmopen) next = NEXT(dlmopen);
 
 	if (mt_unlikely(next == NULL))
 		return NULL;

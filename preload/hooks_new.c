@@ -182,11 +182,7 @@ static void end_delete(struct mt_thread *thread)
  */
 static void *operator_at(size_t index, void *known, const void *caller)
 {
-	if (mt_likely(known != NULL))
-		return known;
-	(void)mt_real_resolve(); /* false only inside the look-up itself, which calls no operator */
-	known = ((void **)&mt_real)[index];
-	return known != NULL ? known : mt_real_find_late(index, caller);
+	return mt_likely(known != NULL) ? known : mt_real_find(index, caller);
 }
 
 #define NEW(member, symbol, kind, fallback, parameters, values)                        \

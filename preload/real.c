@@ -400,7 +400,7 @@ static int visit_late(struct dl_phdr_info *info, size_t info_bytes, void *contex
 	return own;
 }
 
-void *mt_real_find_late(size_t index, const void *caller)
+static void *find_late(size_t index, const void *caller)
 {
 	struct late_search search = { .index = index, .caller = caller };
 
@@ -410,13 +410,22 @@ void *mt_real_find_late(size_t index, const void *caller)
 	return search.found;
 }
 
+void *mt_real_find(size_t index, const void *caller)
+{
+	void *known;
+
+	(void)mt_real_resolve(); /* false only inside the look-up, which does not come here */
+	known = ((void **)&mt_real)[index];
+	return known != NULL ? known : find_late(index, caller);
+}
+
 void *mt_real_find_others(size_t index, const void *caller)
 {
 	void *next;
 
 	(void)mt_real_resolve(); /* false only inside the look-up, which does not come here */
 	if (owners[index] == 0)
-		return mt_real_find_late(index, caller);
+		return find_late(index, caller);
 	next = ((void **)&mt_real)[index];
 	if (mt_range_has(&mt_objects.heap, next) || mt_range_has(&mt_objects.libc, next) ||
 	    mt_range_has(&mt_objects.self, next))

@@ -59,11 +59,12 @@ bool mt_real_resolve(void);
 bool mt_real_is_reached(bool may_call);
 
 /*
- * Looks one function up that no object had at first: what a library brings that was loaded later.
- * That of the object that `caller` lies in comes first: libraries may keep one of that name each to
- * themselves. Stored in the table only when its library stays for good. NULL when there is none.
+ * A function of the table. One that no object had at first is looked up anew: what a library brings
+ * that was loaded later. That of the object that `caller` lies in comes first: libraries may keep
+ * one of that name each to themselves. Stored in the table only when its library stays for good.
+ * NULL when there is none.
  */
-void *mt_real_find_late(size_t index, const void *caller);
+void *mt_real_find(size_t index, const void *caller);
 
 /*
  * For a name that the next heap need not have (free_sized, cfree): a library's own function of that
