@@ -68,8 +68,15 @@ int main()
 }
 END
 cxx=$(make_value CXX)
-$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libbooks.so" "$WORK/books.cc" &&
-	$cxx -w -O0 -fno-builtin -o "$WORK/booked" "$WORK/booked.cc" "$WORK/libbooks.so" || exit 1
+
+# link_with LIBRARY MAIN PROGRAM: LIBRARY.cc as a shared library, and MAIN.cc with it.
+link_with()
+{
+	$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/lib$1.so" "$WORK/$1.cc" &&
+		$cxx -w -O0 -fno-builtin -o "$WORK/$3" "$WORK/$2.cc" "$WORK/lib$1.so" || exit 1
+}
+
+link_with books booked booked
 tracked "a library's operators that keep books" "$WORK/booked"
 tap_equal "a library's operators that keep books: once each" 1000 "$(count_size run 4321)"
 
@@ -91,8 +98,7 @@ void operator delete(void *block) noexcept
 }
 void operator delete(void *block, std::size_t) noexcept { operator delete(block); }
 END
-$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libheaded.so" "$WORK/headed.cc" &&
-	$cxx -w -O0 -fno-builtin -o "$WORK/with_headed" "$WORK/booked.cc" "$WORK/libheaded.so" || exit 1
+link_with headed booked with_headed
 tracked "a library's operators that keep a header" "$WORK/with_headed"
 tap_equal "a library's operators that keep a header: one block each, as malloc gave it" "0 1000 1000" \
 	"$(count_size run 4321) $(count_size run 4337) $(count_type run Free)"
@@ -132,8 +138,7 @@ int main()
 	return 0;
 }
 END
-$cxx -w -O0 -fno-builtin -fPIC -shared -o "$WORK/libpooled.so" "$WORK/pooled.cc" &&
-	$cxx -w -O0 -fno-builtin -o "$WORK/cuts" "$WORK/cuts.cc" "$WORK/libpooled.so" || exit 1
+link_with pooled cuts cuts
 tracked "a library's operators with a pool" "$WORK/cuts"
 tap_equal "a library's operators with a pool: what the pool is made of is there, and no piece of it" "2 0 0" \
 	"$(count_size run 1048576) $(count_size run 321) $(count_size run 963)"

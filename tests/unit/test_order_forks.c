@@ -187,11 +187,18 @@ Test(order_forks, what_a_second_slot_holds_is_counted)
 	cr_assert_eq(stats.unread_streams, 0);
 }
 
+/* The next Fork of a child of PID's whose time is guessed. */
+static void guess(int32_t pid, uint64_t at)
+{
+	struct mt_kev *guessed = &bench.kernel[bench.kernel_count++];
+
+	*guessed = kernel_event(MT_KEV_FORK, pid, PID, at);
+	guessed->exec_flags = MT_EXEC_GUESSED;
+}
+
 /* The two said hello in the other order than they were forked in. */
 Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
 {
-	struct mt_kev guessed;
-
 	close_bench();
 	open_image();
 	put(&one, 10, MT_REC_MALLOC, 0x10);
@@ -199,32 +206,21 @@ Test(order_forks, guessed_forks_stand_where_their_parent_came_back)
 	put(&one, 30, MT_REC_FREE, 0x10);
 	bench_put(&bench, &image, &one, 40, MT_REC_FORK_DONE, 2, CHILD + 1);
 	put(&one, 50, MT_REC_MALLOC, 0x20);
-	bench.kernel_count = 2;
-	guessed = kernel_event(MT_KEV_FORK, CHILD, PID, 90);
-	guessed.exec_flags = MT_EXEC_GUESSED;
-	bench.kernel[0] = guessed;
-	guessed = kernel_event(MT_KEV_FORK, CHILD + 1, PID, 80);
-	guessed.exec_flags = MT_EXEC_GUESSED;
-	bench.kernel[1] = guessed;
+	guess(CHILD, 90);
+	guess(CHILD + 1, 80);
 	finish("x0 m10 +5 f10 +6 m20");
 }
 
 /* A child that said hello for each of three images, before the first was looked at. */
 Test(order_forks, guesses_of_one_fork_make_one_process)
 {
-	struct mt_kev guessed;
-
 	close_bench();
 	open_image();
 	put(&one, 10, MT_REC_MALLOC, 0x10);
 	bench_put(&bench, &image, &one, 20, MT_REC_FORK_DONE, 1, CHILD);
 	put(&one, 30, MT_REC_MALLOC, 0x20);
-	bench.kernel_count = 3;
-	for (int i = 0; i < 3; i++) {
-		guessed = kernel_event(MT_KEV_FORK, CHILD, PID, 80 + (uint64_t)i);
-		guessed.exec_flags = MT_EXEC_GUESSED;
-		bench.kernel[i] = guessed;
-	}
+	for (uint64_t i = 0; i < 3; i++)
+		guess(CHILD, 80 + i);
 	finish("x0 m10 +5 m20");
 }
 

@@ -163,10 +163,10 @@ Test(order_pidns, raw_clone_is_the_only_child_it_can_be)
 	finish("x0 +5 m10 -5");
 }
 
-Test(order_pidns, nobody_is_made_up_for_a_number_that_is_not_known)
+/* Two records of a child that /proc does not have. */
+static void open_with_unfindable(void)
 {
 	uint32_t proc = image.proc;
-	struct mt_order_stats stats;
 	struct mt_writer child;
 
 	open_without_kernel();
@@ -174,6 +174,13 @@ Test(order_pidns, nobody_is_made_up_for_a_number_that_is_not_known)
 	put(&child, 30, MT_REC_MALLOC, 0x10);
 	put(&child, 31, MT_REC_FREE, 0x10);
 	put(&one, 50, MT_REC_MALLOC, 0x20);
+}
+
+Test(order_pidns, nobody_is_made_up_for_a_number_that_is_not_known)
+{
+	struct mt_order_stats stats;
+
+	open_with_unfindable();
 	stats = finish("x0 m20");
 	cr_assert_eq(stats.lost[MT_LOST_LATE], 2);
 }
@@ -181,15 +188,9 @@ Test(order_pidns, nobody_is_made_up_for_a_number_that_is_not_known)
 /* Nor can its parent say it any more, whose Exit does not wait for that. */
 Test(order_pidns, killed_parent_tells_of_nobody)
 {
-	uint32_t proc = image.proc;
 	struct mt_order_stats stats;
-	struct mt_writer child;
 
-	open_without_kernel();
-	child = claim(25, 1, FORK, &proc);
-	put(&child, 30, MT_REC_MALLOC, 0x10);
-	put(&child, 31, MT_REC_FREE, 0x10);
-	put(&one, 50, MT_REC_MALLOC, 0x20);
+	open_with_unfindable();
 	bench_run(&bench);
 	mt_order_process_ended(bench.order, PID, 9, true);
 	stats = finish("x0 m20 -0");
